@@ -1,0 +1,163 @@
+"""The Protocols, nothing else.
+
+*Stages* are async and request-shaped: they may be a process away. *Compute* ports are synchronous and batch-shaped:
+they want full batches. *Records* remember. Errors a port may raise are in errors.py; anything else is a bug.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from domain.prompt import PromptPlan
+from domain.types import (
+    Chunk,
+    Decision,
+    Delta,
+    Draft,
+    Hit,
+    IndexVersion,
+    Mode,
+    Query,
+    Retrieval,
+    Rewrite,
+    Rollout,
+    Scope,
+    Trace,
+    Turn,
+)
+
+Vectors = Any  # numpy float32 [n, dimensions], rows of unit length; the domain imports no array library
+Mask = Any  # numpy bool [n_chunks]
+
+# ---------------------------------------------------------------------------------------------- stages
+
+
+class Rewriter(Protocol):
+    """Turns a follow-up into a query that stands alone."""
+
+    async def rewrite(self, question: str, history: Sequence[Turn]) -> Rewrite:
+        """The effective query. Never raises for a model's nonsense: that is a FALLBACK with a reason."""
+        ...
+
+    async def paraphrase(self, query: Query) -> Query:
+        """The same query with one more variant, for a second, wider round; unchanged when none comes to mind."""
+        ...
+
+
+class Retriever(Protocol):
+    """Finds evidence. Scope first: nothing the reader may not see influences ids, scores, counts or order."""
+
+    async def retrieve(
+        self, query: Query, scope: Scope, version: str, n: int, mode: Mode = Mode.HYBRID
+    ) -> Retrieval:
+        """At most `n` hits, best first, ties by chunk id. Nothing found is an empty tuple; a failure raises."""
+        ...
+
+    async def chunks(self, ids: Sequence[str], scope: Scope, version: str) -> tuple[Chunk, ...]:
+        """The chunks of `ids` that exist and are visible, in the order asked; others are left out silently."""
+        ...
+
+
+class Reranker(Protocol):
+    """Reorders hits by reading question and passage together."""
+
+    async def rerank(self, query: Query, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+        """A permutation of `hits` with new scores and ranks: never more, never fewer."""
+        ...
+
+
+class Generator(Protocol):
+    """Writes the answer."""
+
+    def generate(self, plan: PromptPlan) -> AsyncIterator[Delta | Draft]:
+        """Deltas of raw text, then exactly one Draft whose text is their join. Closing it cancels the call."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """The four stages of the answering path. A missing reranker means fused order, by choice."""
+
+    rewriter: Rewriter
+    retriever: Retriever
+    reranker: Reranker | None
+    generator: Generator
+
+
+# ---------------------------------------------------------------------------------------------- compute
+
+
+class Embedder(Protocol):
+    """Texts to unit vectors. `tag` pins model, weights and pooling: equal tags mean comparable vectors."""
+
+    tag: str
+    dimensions: int
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """float32 [len(texts), dimensions], unit rows; an empty list gives shape [0, dimensions]."""
+        ...
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """As `embed_documents`, for the asking side."""
+        ...
+
+
+class PairScorer(Protocol):
+    """Scores (question, hit) pairs jointly; higher is better. Scores do not depend on the rest of the batch
+    unless `listwise` says that they are made for one list and mean nothing outside of it.
+    """
+
+    tag: str
+    listwise: bool
+
+    def score(self, query: str, hits: Sequence[Hit]) -> Sequence[float]:
+        """One finite score per hit, in the order given."""
+        ...
+
+
+# ---------------------------------------------------------------------------------------------- records
+
+
+class IndexRegistry(Protocol):
+    """Versions, decisions and the rollout pointer. Versions are immutable; the pointer moves by compare-and-set."""
+
+    def publish(self, staged: Path, version: IndexVersion) -> bool:
+        """Make a staged folder a version, all or nothing. False when that very version was already there."""
+        ...
+
+    def folder(self, version: str) -> Path:
+        """The version's folder. Raises NotFound, naming the versions there are."""
+        ...
+
+    def versions(self) -> tuple[IndexVersion, ...]:
+        """All versions, oldest first."""
+        ...
+
+    def record(self, decision: Decision) -> None:
+        """Remember a decision; decisions are only ever added."""
+        ...
+
+    def decisions(self, version: str) -> tuple[Decision, ...]:
+        """All decisions about a version, oldest first."""
+        ...
+
+    def rollout(self) -> Rollout:
+        """The pointer as it stands; an empty one before the first promotion."""
+        ...
+
+    def move(self, expected: Rollout, wanted: Rollout) -> None:
+        """Move the pointer if it still is `expected`. Raises PointerMoved otherwise, and changes nothing."""
+        ...
+
+    def tombstones(self) -> frozenset[str]:
+        """Document ids that no version may return any more."""
+        ...
+
+
+class TraceSink(Protocol):
+    """Keeps traces under the reader's scope."""
+
+    def write(self, trace: Trace, scope: Scope) -> None:
+        """Remember a trace. Must not raise into the answering path; a lost trace is counted."""
+        ...

@@ -1,0 +1,468 @@
+"""The glossary: what a question, a chunk, a hit, an answer and a verdict *are*.
+
+Frozen, slotted dataclasses with tuples and frozensets inside, so that they cross process borders unchanged and
+nobody can edit what somebody else is reading. No behaviour beyond what the words themselves mean; rules live in
+policies.py and rollout.py, the main path in answering.py.
+"""
+
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+
+# ---------------------------------------------------------------------------------------------- who is asking
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Who is asking. No retrieval, chunk lookup, trace or cache signature exists without one.
+
+    Names are compared exactly: `Staff` is not `staff`. A scope without groups may read nothing.
+    """
+
+    tenant: str
+    groups: frozenset[str]
+
+    def may_read(self, tenant: str, groups: frozenset[str]) -> bool:
+        """True when something of this tenant with these access groups is visible to the reader."""
+        return tenant == self.tenant and not self.groups.isdisjoint(groups)
+
+
+# ---------------------------------------------------------------------------------------------- the library
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One source text as it came in, before chunking. `published` is an ISO date or empty when unknown."""
+
+    doc_id: str
+    title: str
+    text: str
+    uri: str
+    source: str
+    published: str
+    groups: frozenset[str]
+    tenant: str
+    content_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRef:
+    """Where a chunk came from, as a person would be told. `uri` may be empty."""
+
+    doc_id: str
+    title: str
+    uri: str
+    source: str
+    published: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A passage that can be retrieved and cited whole. `id` is document id, ordinal and content hash.
+
+    `heading` is the path of headings above the passage, joined by " > ", or empty.
+    """
+
+    id: str
+    text: str
+    ordinal: int
+    heading: str
+    source: SourceRef
+    tenant: str
+    groups: frozenset[str]
+
+
+# ---------------------------------------------------------------------------------------------- questions and hits
+
+
+class Mode(StrEnum):
+    """Which first-stage arms answer a search."""
+
+    HYBRID = "hybrid"
+    LEXICAL = "lexical"
+    DENSE = "dense"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is searched for after rewriting, with paraphrases that widen the search in a second round."""
+
+    text: str
+    variants: tuple[str, ...] = ()
+
+
+class RewriteStatus(StrEnum):
+    """What became of the rewrite: USED changed the query, the other three left the question as typed."""
+
+    NOT_NEEDED = "not_needed"
+    UNCHANGED = "unchanged"
+    USED = "used"
+    FALLBACK = "fallback"
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """The effective query of a turn and how it came about; `reason` explains a fallback."""
+
+    query: Query
+    status: RewriteStatus
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """The one currency of every retrieval stage: a chunk, its score and its rank (from 1) under `method`.
+
+    `cosine` and `bm25` say what each first-stage arm thought; None means that arm did not return the chunk, which
+    is different from 0. Scores of different methods are not comparable.
+    """
+
+    chunk: Chunk
+    score: float
+    rank: int
+    method: str
+    cosine: float | None = None
+    bm25: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """The candidates of one search, best first, and the version that really answered.
+
+    `version` differs from the one asked for when a canary was not open yet and stable answered; `notes` says so.
+    """
+
+    hits: tuple[Hit, ...]
+    version: str
+    notes: tuple[str, ...] = ()
+
+
+# ---------------------------------------------------------------------------------------------- conversation
+
+
+class Role(StrEnum):
+    """Who said a turn."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of the conversation so far."""
+
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PoolEntry:
+    """A chunk that joined the conversation, and the number of the user turn (from 1) in which it did."""
+
+    chunk_id: str
+    joined_turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A conversation as the client carries it: the server keeps nothing and re-validates everything."""
+
+    id: str
+    turns: tuple[Turn, ...] = ()
+    pool: tuple[PoolEntry, ...] = ()
+
+    @property
+    def turn_number(self) -> int:
+        """The number of the user turn being answered now, from 1."""
+        return 1 + sum(turn.role is Role.USER for turn in self.turns)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request to the library. `k` None means the configured number of chunks; `deeper` asks for a second round."""
+
+    question: str
+    session: Session
+    scope: Scope
+    version: str
+    trace_id: str
+    k: int | None = None
+    deeper: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Every number and list a policy uses. They arrive from settings; no policy holds a number of its own.
+
+    Counts are chunks unless named otherwise; `trigger_cosine` is the bar under which the best hit is "thin".
+    """
+
+    k: int
+    wide_k: int
+    candidates: int
+    rerank_depth: int
+    max_rounds: int
+    trigger_cosine: float
+    trigger_min_chunks: int
+    pool_cap: int
+    history_turns: int
+    evidence_token_cap: int
+    max_question_chars: int
+    forbidden_terms: tuple[str, ...] = field(default=(), repr=False)  # never printed, logged or traced
+
+
+# ---------------------------------------------------------------------------------------------- answering
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A chunk as the model sees it: numbered `S1`..`Sn` by packing."""
+
+    sid: str
+    chunk: Chunk
+    joined_turn: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one model call by class. `input_tokens` excludes both cache classes, as the vendors report it."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+class StopReason(StrEnum):
+    """Why a generator stopped. Values a vendor invents later map to UNKNOWN, never to a normal end."""
+
+    END = "end"
+    LENGTH = "length"
+    CONTEXT_FULL = "context_full"
+    FILTERED = "filtered"
+    NOT_COVERED = "not_covered"
+    TOOL = "tool"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of raw generated text, before any policy has seen it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """How a generator ends: the whole raw text, why it stopped and what it used. `detail` is the vendor's own word."""
+
+    text: str
+    stop: StopReason
+    usage: Usage = Usage()
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A claim's pointer to its source. Only ever built by the citation policy, from packed evidence."""
+
+    sid: str
+    chunk_id: str
+    doc_id: str
+    label: str
+    uri: str
+    quote: str
+    joined_turn: int
+
+
+class Grounding(StrEnum):
+    """How much of the answer rests on cited evidence."""
+
+    GROUNDED = "grounded"
+    PARTIAL = "partial"
+    UNGROUNDED = "ungrounded"
+
+
+class Status(StrEnum):
+    """How the answer ended. Values, not moods: only COMPLETE may be scored as a whole answer."""
+
+    COMPLETE = "complete"
+    TRUNCATED = "truncated"
+    BLOCKED = "blocked"
+    REFUSED = "refused"
+    NO_SOURCES = "no_sources"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalRound:
+    """One retrieval round: what was searched, how many chunks were wanted, what came back, why another followed."""
+
+    query: Query
+    k: int
+    candidates: tuple[tuple[str, float], ...]  # (chunk id, score), best first, after reranking
+    reranked: bool
+    trigger: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Enough to replay and to explain an answer. Ids and numbers only; text stays under the corpus's access rules."""
+
+    id: str
+    version: str
+    rounds: tuple[RetrievalRound, ...]
+    packed: tuple[str, ...]
+    stage_ms: tuple[tuple[str, float], ...]
+    usage: Usage
+    notes: tuple[str, ...] = ()  # every degradation: what fell back, and why
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The finished answer. Every visible string in it has already been scrubbed."""
+
+    text: str
+    citations: tuple[Citation, ...]
+    consulted: tuple[Citation, ...]  # all packed evidence, cited or not, in packing order
+    grounding: Grounding
+    status: Status
+    session: Session
+    rewrite: Rewrite
+    trace: Trace
+
+
+# ---------------------------------------------------------------------------------------------- answer events
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """First event of an answer: what is searched for, and in which version."""
+
+    trace_id: str
+    version: str
+    rewrite: Rewrite
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """Visible text, safe to show now and never withdrawn."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A source is cited for the first time; its marker is in the text delta just before."""
+
+    citation: Citation
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Terminal: the answer ended, well or not; `answer.status` says how."""
+
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Terminal: no answer. `code` is stable, `message` is scrubbed, `partial` is what was already shown."""
+
+    code: str
+    message: str
+    retryable: bool
+    partial: str = ""
+    retry_after_s: float | None = None
+    trace: Trace | None = None
+
+
+Event = Started | TextDelta | Cited | Done | Failed
+
+# ---------------------------------------------------------------------------------------------- versions and verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class IndexVersion:
+    """An immutable index folder, named by its content: equal inputs give an equal `id`.
+
+    `parent` names the version whose vectors were re-used; like `built_at` it is not part of the identity.
+    """
+
+    id: str
+    parent: str | None
+    chunker: str
+    analyser: str
+    embedder: str
+    documents: int
+    chunks: int
+    built_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """The pointer: which version people get. `share` (0..1) of the sessions go to `canary`.
+
+    `revision` grows by one with every move and is what compare-and-set compares.
+    """
+
+    stable: str | None = None
+    canary: str | None = None
+    share: float = 0.0
+    previous: str | None = None
+    revision: int = 0
+
+
+class Outcome(IntEnum):
+    """Ordered: the worst of several outcomes decides. "Could not tell" and "could not measure" are never "fine"."""
+
+    PASS = 0
+    INCONCLUSIVE = 1
+    ERROR = 2
+    FAIL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one gate said, with the numbers in `reason`."""
+
+    gate: str
+    outcome: Outcome
+    reason: str
+    advisory: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What a measurement was a measurement *of*. A promotion whose binding differs from what is served is refused."""
+
+    version: str
+    dataset: str  # fingerprint of the question set
+    settings: str  # digest of the served configuration
+    gates: str  # digest of the gate file
+    code: str  # code version
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A recorded verdict over all gates, bound to what was measured. `forced` is the reason somebody overrode it."""
+
+    binding: Binding
+    verdicts: tuple[Verdict, ...]
+    run_id: str
+    decided_at: str
+    forced: str = ""
+
+    @property
+    def outcome(self) -> Outcome:
+        """The worst outcome of the gates that bind; a decision without one could not be measured."""
+        return max((v.outcome for v in self.verdicts if not v.advisory), default=Outcome.ERROR)
+
+
+@dataclass(frozen=True, slots=True)
+class Scorecard:
+    """Metric values per question first; means are derived. None is "not eligible", which is not zero."""
+
+    version: str
+    dataset: str
+    values: dict[str, dict[str, float | None]]  # metric -> question id -> value in [0, 1]
