@@ -367,7 +367,10 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Terminal: no answer. `code` is stable, `message` is scrubbed, `partial` is what was already shown."""
+    """Terminal: no answer. `code` is stable, `message` is scrubbed, `partial` is what was already shown.
+
+    `error` is the exception itself, for an edge that maps classes to statuses; it is never shown.
+    """
 
     code: str
     message: str
@@ -375,6 +378,7 @@ class Failed:
     partial: str = ""
     retry_after_s: float | None = None
     trace: Trace | None = None
+    error: Exception | None = field(default=None, repr=False, compare=False)
 
 
 Event = Started | TextDelta | Cited | Done | Failed

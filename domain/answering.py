@@ -1,0 +1,259 @@
+"""THE path from question to answer: an async generator of events over four ports.
+
+The service, the evaluation and the command line all run this function; there is no second pipeline to drift.
+What may degrade degrades here and is noted in the trace: a rewriter that fails leaves the question as typed, a
+reranker that fails leaves the fused order. A failed search is a failure and never looks like an empty one.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+from domain.errors import StageFailed, TidegateError, UpstreamInterrupted
+from domain.packing import pack
+from domain.policies import Naming, check_question, cite, ground, join_pool, revalidate, status, trigger
+from domain.ports import Stages
+from domain.prompt import PromptPlan, plan
+from domain.streaming import AnswerStream
+from domain.types import (
+    Answer,
+    Ask,
+    Cited,
+    Delta,
+    Done,
+    Draft,
+    Event,
+    Evidence,
+    Failed,
+    Hit,
+    PoolEntry,
+    Query,
+    RetrievalRound,
+    Rewrite,
+    RewriteStatus,
+    Role,
+    Rules,
+    Started,
+    StopReason,
+    TextDelta,
+    Trace,
+    Turn,
+    Usage,
+)
+
+NOTHING_FOUND = "The library has nothing on this question."
+
+
+async def answer(
+    ask: Ask, stages: Stages, rules: Rules, naming: Naming, clock: Callable[[], float] = perf_counter
+) -> AsyncIterator[Event]:
+    """Events of one answer: Started, text and citations as they become safe to show, then exactly one Done or Failed.
+
+    `clock` gives seconds and only times the stages. Closing the iterator cancels whatever stage is running.
+    """
+    run = _Run(ask, stages, rules, naming, clock)
+    try:
+        async with aclosing(run.events()) as events:
+            async for event in events:
+                yield event
+    except TidegateError as error:
+        yield run.failure(error)
+
+
+async def outcome(events: AsyncIterator[Event]) -> Done | Failed:
+    """The terminal event of an answer, for callers who do not stream."""
+    async for event in events:
+        if isinstance(event, Done | Failed):
+            return event
+    raise RuntimeError("An answer ended without a terminal event: this is a bug in domain/answering.py.")
+
+
+@dataclass(slots=True)
+class _Run:
+    """One answer in the making; the fields below the fold are what its trace will say."""
+
+    ask: Ask
+    stages: Stages
+    rules: Rules
+    naming: Naming
+    clock: Callable[[], float]
+
+    version: str = ""
+    shown: str = ""
+    rounds: list[RetrievalRound] = field(default_factory=list)
+    packed: tuple[Evidence, ...] = ()
+    stage_ms: dict[str, float] = field(default_factory=dict)
+    usage: Usage = Usage()
+    notes: list[str] = field(default_factory=list)
+
+    async def events(self) -> AsyncIterator[Event]:
+        """The main path, top to bottom."""
+        ask, rules, turn = self.ask, self.rules, self.ask.session.turn_number
+        self.version = ask.version
+        question = check_question(ask.question, rules)
+        rewrite = await self.rewrite(question)
+        pool, pool_chunks = await self.pool()
+        hits = await self.retrieve(rewrite.query)
+        yield Started(ask.trace_id, self.version, rewrite)
+
+        started = self.clock()
+        self.packed = pack(pool_chunks, hits, turn, rules.evidence_token_cap)
+        joined = join_pool(pool, [hit.chunk.id for hit in hits], turn, rules.pool_cap)
+        if joined.evicted:
+            self.notes.append(f"pool full: {joined.evicted} oldest left, the evidence prefix changes once")
+        prompt = plan(self.packed, ask.session.turns, question, rules.history_turns)
+        self.took("pack", started)
+
+        stream = AnswerStream(self.packed, self.naming)
+        draft = Draft(NOTHING_FOUND, StopReason.NOT_COVERED)
+        async with aclosing(self.generate(prompt)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Draft):
+                    draft = piece
+                else:
+                    for event in self.show(stream.feed(piece.text)):
+                        yield event
+        for event in self.show(stream.close()):
+            yield event
+        yield Done(self.finish(question, rewrite, stream, draft, joined.pool))
+
+    async def rewrite(self, question: str) -> Rewrite:
+        """The effective query; a rewriter that fails leaves the question as typed."""
+        started = self.clock()
+        try:
+            rewrite = await self.stages.rewriter.rewrite(question, self.recent_turns())
+        except StageFailed as error:
+            rewrite = Rewrite(Query(question), RewriteStatus.FALLBACK, error.code)
+            self.notes.append(f"rewriter failed ({error.code}): the question went through as typed")
+        self.took("rewrite", started)
+        return rewrite
+
+    async def pool(self) -> tuple[tuple[PoolEntry, ...], list[tuple[object, int]]]:
+        """The client's pool after re-validation under the reader's scope, with its chunks."""
+        claimed = self.ask.session.pool
+        if not claimed:
+            return (), []
+        started = self.clock()
+        ids = tuple(dict.fromkeys(entry.chunk_id for entry in claimed))
+        chunks = {c.id: c for c in await self.stages.retriever.chunks(ids, self.ask.scope, self.ask.version)}
+        pool, dropped = revalidate(claimed, chunks, self.rules.pool_cap)
+        if dropped:
+            self.notes.append(f"pool: {dropped} entries dropped (unknown, not visible, duplicate or over the cap)")
+        self.took("pool", started)
+        return pool, [(chunks[entry.chunk_id], entry.joined_turn) for entry in pool]
+
+    async def retrieve(self, query: Query) -> tuple[Hit, ...]:
+        """The hits of the last round: one round, and a wider one when the first is thin or more was asked for."""
+        k = self.ask.k or self.rules.k
+        hits = await self.one_round(query, k)
+        reason = trigger(hits, self.rules, len(self.rounds), self.ask.deeper)
+        while reason:
+            self.rounds[-1] = replace(self.rounds[-1], trigger=reason)
+            query, k = await self.paraphrase(query), max(self.rules.wide_k, k)
+            hits = await self.one_round(query, k)
+            reason = trigger(hits, self.rules, len(self.rounds), deeper=False)
+        return hits
+
+    async def one_round(self, query: Query, k: int) -> tuple[Hit, ...]:
+        """Retrieve, rerank, cut at `k`."""
+        started = self.clock()
+        reranker = self.stages.reranker
+        n = max(k, self.rules.rerank_depth) if reranker else k
+        found = await self.stages.retriever.retrieve(query, self.ask.scope, self.ask.version, n)
+        self.version, hits = found.version, found.hits
+        self.notes.extend(found.notes)
+        self.took("retrieve", started)
+
+        reranked = False
+        if reranker and hits:
+            started = self.clock()
+            try:
+                hits, reranked = await reranker.rerank(query, hits), True
+            except StageFailed as error:
+                self.notes.append(f"reranker failed ({error.code}): fused order kept")
+            self.took("rerank", started)
+        hits = hits[:k]
+        candidates = tuple((hit.chunk.id, hit.score) for hit in hits)
+        self.rounds.append(RetrievalRound(query, k, candidates, reranked))
+        return hits
+
+    async def paraphrase(self, query: Query) -> Query:
+        """The query with a variant more; a rewriter that fails leaves it as it is."""
+        started = self.clock()
+        try:
+            query = await self.stages.rewriter.paraphrase(query)
+        except StageFailed as error:
+            self.notes.append(f"paraphrase failed ({error.code}): the second round is wider only")
+        self.took("rewrite", started)
+        return query
+
+    async def generate(self, prompt: PromptPlan) -> AsyncIterator[Delta | Draft]:
+        """The generator's pieces. Without evidence nobody is asked: there is nothing an answer could cite."""
+        if not prompt.evidence:
+            yield Delta(NOTHING_FOUND)
+            yield Draft(NOTHING_FOUND, StopReason.NOT_COVERED)
+            return
+        started, ended = self.clock(), False
+        async with aclosing(self.stages.generator.generate(prompt)) as pieces:  # type: ignore[type-var]  # generators close
+            async for piece in pieces:
+                if "first_token" not in self.stage_ms:
+                    self.took("first_token", started)
+                ended = isinstance(piece, Draft)
+                yield piece
+        self.took("generate", started)
+        if not ended:
+            raise UpstreamInterrupted("The generator stopped without saying how it ended: ask again.", "generator")
+
+    def finish(
+        self, question: str, rewrite: Rewrite, stream: AnswerStream, draft: Draft, pool: tuple[PoolEntry, ...]
+    ) -> Answer:
+        """The answer with everything its policies decide."""
+        self.usage = draft.usage
+        if stream.dropped:
+            self.notes.append(f"{stream.dropped} markers named no source and were dropped")
+        if draft.stop is StopReason.UNKNOWN:
+            self.notes.append(f"unknown stop reason {draft.detail!r}")
+        session = self.ask.session
+        turns = (*session.turns, Turn(Role.USER, self.naming.scrub(question)), Turn(Role.ASSISTANT, stream.text))
+        return Answer(
+            text=stream.text,
+            citations=stream.citations,
+            consulted=tuple(cite(evidence, self.naming) for evidence in self.packed),
+            grounding=ground(stream.text, stream.citations, self.packed, draft.stop),
+            status=status(draft.stop, stream.text),
+            session=replace(session, turns=turns, pool=pool),
+            rewrite=rewrite,
+            trace=self.trace(),
+        )
+
+    def failure(self, error: TidegateError) -> Failed:
+        """The terminal event of an answer that could not be given, its message scrubbed like any visible string."""
+        retry_after_s = error.retry_after_s if isinstance(error, StageFailed) else None
+        message = self.naming.scrub(str(error))
+        return Failed(error.code, message, error.retryable, self.shown, retry_after_s, self.trace(), error)
+
+    def show(self, events: Sequence[TextDelta | Cited]) -> Sequence[TextDelta | Cited]:
+        """The same events, remembered as already shown in case the rest never comes."""
+        self.shown += "".join(event.text for event in events if isinstance(event, TextDelta))
+        return events
+
+    def recent_turns(self) -> Sequence[Turn]:
+        """The turns a rewriter may look at."""
+        return self.ask.session.turns[-self.rules.history_turns :] if self.rules.history_turns else ()
+
+    def took(self, stage: str, started: float) -> None:
+        """Adds the milliseconds since `started` to a stage; rounds add up."""
+        self.stage_ms[stage] = self.stage_ms.get(stage, 0.0) + (self.clock() - started) * 1000
+
+    def trace(self) -> Trace:
+        """What is known of this answer so far."""
+        return Trace(
+            id=self.ask.trace_id,
+            version=self.version,
+            rounds=tuple(self.rounds),
+            packed=tuple(evidence.chunk.id for evidence in self.packed),
+            stage_ms=tuple((stage, round(ms, 3)) for stage, ms in self.stage_ms.items()),
+            usage=self.usage,
+            notes=tuple(dict.fromkeys(self.notes)),
+        )

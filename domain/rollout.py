@@ -1,0 +1,96 @@
+"""Pointer arithmetic: which version a session gets, and every legal move of the rollout pointer.
+
+Pure functions from one Rollout to the next; the registry makes the move real by compare-and-set. Forward moves
+demand a passing Decision bound to exactly what would be served. Moving back never waits for a decision.
+"""
+
+from dataclasses import replace
+from hashlib import sha256
+
+from domain.errors import BadRequest, NotAdmitted
+from domain.types import Binding, Decision, Outcome, Rollout
+
+
+def assign(rollout: Rollout, session_id: str) -> str | None:
+    """The version this session gets, or None before the first promotion.
+
+    A stable hash of canary and session decides, so a conversation never hops between versions, a widening keeps
+    everybody who is already on the canary, and the next canary draws other sessions.
+    """
+    if rollout.canary is None:
+        return rollout.stable
+    digest = sha256(f"{rollout.canary}\0{session_id}".encode()).digest()
+    position = int.from_bytes(digest[:8], "big") / 2**64  # uniform in [0, 1)
+    return rollout.canary if position < rollout.share else rollout.stable
+
+
+def begin_canary(rollout: Rollout, decision: Decision, served: Binding, share: float) -> Rollout:
+    """`share` (0 < share < 1) of the sessions go to the decided version; the rest stay on stable."""
+    _check_share(share)
+    _check_admitted(decision, served)
+    version = decision.binding.version
+    if rollout.stable is None:
+        raise NotAdmitted(f"There is no stable version for {version} to be a canary of: promote it instead.")
+    if version == rollout.stable:
+        raise BadRequest(f"Version {version} is already stable: build or name another one.", "version")
+    if rollout.canary not in (None, version):
+        raise BadRequest(f"Version {rollout.canary} is the canary: promote it or roll it back first.", "version")
+    return _next(rollout, canary=version, share=share)
+
+
+def widen(rollout: Rollout, share: float) -> Rollout:
+    """The same canary with a larger share."""
+    _check_share(share)
+    if rollout.canary is None:
+        raise BadRequest("There is no canary to widen: begin one first.", "version")
+    if share <= rollout.share:
+        raise BadRequest(f"The canary already has {rollout.share:g} of the sessions: name a larger share.", "share")
+    return _next(rollout, share=share)
+
+
+def promote(rollout: Rollout, decision: Decision, served: Binding) -> Rollout:
+    """The decided version becomes stable for everybody; promoting what is stable already changes nothing."""
+    version = decision.binding.version
+    if version == rollout.stable:
+        return rollout
+    _check_admitted(decision, served)
+    if rollout.canary not in (None, version):
+        raise BadRequest(f"Version {rollout.canary} is the canary: promote it or roll it back first.", "version")
+    return _next(rollout, stable=version, canary=None, share=0.0, previous=rollout.stable)
+
+
+def roll_back(rollout: Rollout) -> Rollout:
+    """Without the canary if there is one, otherwise back to the previous version.
+
+    Going back forgets where we came from, so that rolling back twice does not bring the bad version forward again.
+    """
+    if rollout.canary is not None:
+        return _next(rollout, canary=None, share=0.0)
+    if rollout.previous is None:
+        raise BadRequest("There is no earlier version to roll back to: promote the one you want.", "version")
+    return _next(rollout, stable=rollout.previous, previous=None)
+
+
+def _next(rollout: Rollout, **changes: object) -> Rollout:
+    return replace(rollout, revision=rollout.revision + 1, **changes)  # type: ignore[arg-type]  # fields of Rollout
+
+
+def _check_share(share: float) -> None:
+    if not 0.0 < share < 1.0:
+        raise BadRequest(f"A canary share of {share:g} is not between 0 and 1: 0.05 means five sessions in 100.", "share")
+
+
+def _check_admitted(decision: Decision, served: Binding) -> None:
+    """Raises NotAdmitted unless the decision passed, or was forced, and speaks of exactly what would be served."""
+    version = decision.binding.version
+    differing = [
+        f"{name} {getattr(decision.binding, name)} was measured, {getattr(served, name)} would be served"
+        for name in ("version", "dataset", "settings", "gates", "code")
+        if getattr(decision.binding, name) != getattr(served, name)
+    ]
+    if differing:
+        raise NotAdmitted(f"The decision about {version} is not about this: {'; '.join(differing)}. Evaluate it again.")
+    if decision.outcome is not Outcome.PASS and not decision.forced:
+        worst = [v for v in decision.verdicts if not v.advisory and v.outcome is decision.outcome]
+        reasons = "; ".join(f"{v.gate}: {v.reason}" for v in worst) or "no gate was measured"
+        raise NotAdmitted(f"Version {version} may not reach people ({decision.outcome.name}): {reasons}.")
