@@ -273,6 +273,8 @@ class Citation:
     uri: str
     quote: str
     joined_turn: int
+    source: str = ""  # the kind of document, as a person would be told
+    published: str = ""
 
 
 class Grounding(StrEnum):
