@@ -1,0 +1,63 @@
+"""Settings as flat leaves: what `config show` prints, what the digest hashes, and what neither may reveal."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from tidegate.settings import Section
+
+# Where and how large the service runs, and what it is measured on: none of it changes an answer. Timeouts are *not*
+# here, because a stage that is cut short answers differently; neither are model folders and files, because another
+# path is another model as far as anybody can tell from here.
+NOT_SERVED = frozenset(
+    {"data_dir", "embedding.threads", "embedding.query_cache", "rerank.device", "rerank.batch_requests",
+     "rerank.batch_wait_ms", "serving.host", "serving.port", "serving.haproxy", "serving.max_body_bytes",
+     "serving.stages", "evaluation", "sample"}
+)  # fmt: skip
+
+
+def leaves(section: Section, under: str = "") -> Iterator[tuple[str, object]]:
+    """Every (key path, value) in the order of this file; a mapping gives one leaf per key."""
+    for key in type(section).model_fields:
+        value, path = getattr(section, key), f"{under}{key}"
+        if isinstance(value, Section):
+            yield from leaves(value, f"{path}.")
+        elif isinstance(value, Mapping):
+            yield from ((f"{path}.{name}", inner) for name, inner in sorted(value.items()))
+        else:
+            yield path, value
+
+
+def digest(settings: Section, leave_out: frozenset[str] = NOT_SERVED) -> str:
+    """16 hex digits naming what is served: equal digests answer alike. Secrets and `leave_out` do not enter."""
+    served = {path: shown(path, value) for path, value in leaves(settings) if not _is_under(path, leave_out)}
+    text = json.dumps(served, sort_keys=True, ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+MASK = "********"
+_SECRET_KEY = re.compile(
+    r"(^|[._])(secret|password|passwd|credentials?|api_?key|access_key\w*|private_key)($|[._])", re.I
+)
+_CREDENTIALS_IN_URL = re.compile(r"(?<=://)[^/?#\s]*@")
+
+
+def shown(path: str, value: object) -> object:
+    """The value as plain JSON data that may be printed: secrets and credentials in addresses are masked."""
+    if isinstance(value, SecretStr) or (_SECRET_KEY.search(path) and value is not None):
+        return MASK
+    if isinstance(value, tuple | list):
+        return [shown(path, item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): shown(f"{path}.{key}", inner) for key, inner in value.items()}
+    if isinstance(value, str | Path):
+        return _CREDENTIALS_IN_URL.sub(f"{MASK}@", str(value))
+    return value
+
+
+def _is_under(path: str, roots: frozenset[str]) -> bool:
+    return any(path == root or path.startswith(f"{root}.") for root in roots)

@@ -1,0 +1,326 @@
+"""Every number and name a person can set, as frozen data with bounds; no logic beyond "these two cannot both stand".
+
+`Settings()` is what an installation without a file runs with. Reading files, variables and `--set` is loading.py;
+printing and hashing them is effective.py; turning them into objects is compose.py. examples/tidegate.yaml is this
+file as YAML, complete.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^\S(.*\S)?$")]
+ModelId = Annotated[str, StringConstraints(max_length=2048, pattern=r"^[\w.:/-]+$")]
+Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
+Url = Annotated[str, StringConstraints(max_length=2048, pattern=r"^https?://[^\s/]\S*$")]
+Folder = Annotated[Path, Field(strict=False)]  # strict mode would refuse the text a YAML file can hold
+Names = Annotated[tuple[Name, ...], Field(strict=False)]  # ... and the list
+Share = Annotated[float, Field(ge=0, le=1)]
+Seconds = Annotated[float, Field(ge=0.001, le=600)]
+Replicas = Annotated[int, Field(ge=1, le=1000)]
+
+RANKED_METRICS = ("recall", "ndcg", "mrr", "evidence_recall", "full_chain_recall")  # written with a cutoff: recall@6
+ANSWER_METRICS = ("citation_precision", "citation_recall", "answer_correctness", "abstention", "grounded")
+Metric = Annotated[
+    str,
+    StringConstraints(pattern=rf"^(({'|'.join(RANKED_METRICS)})@[1-9][0-9]{{0,3}}|{'|'.join(ANSWER_METRICS)})$"),
+]
+
+
+class Section(BaseModel):
+    """A group of settings: frozen, without unknown keys, without silent conversions, without NaN or infinity."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, hide_input_in_errors=True)
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Every (key, what is wanted) where two values, each fine alone, cannot both stand. Usually none."""
+        return iter(())
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if found := tuple(self.contradictions()):
+            text = "; ".join(f"{key}: wanted {wanted}" for key, wanted in found)
+            raise PydanticCustomError("contradiction", "{text}", {"text": text, "found": found})
+        return self
+
+
+class Access(Section):
+    """Who may read what."""
+
+    mode: Literal["open", "header"] = Field(
+        default="open",
+        description="open: every caller is `anonymous`; header: identity comes from the proxy's headers.",
+    )
+    tenant: Name = Field(
+        default="harbour", description="Tenant of an anonymous caller, and of documents that name none."
+    )
+    groups: Names = Field(
+        default=("public",), description="Groups of an anonymous caller; an empty list reads nothing."
+    )
+    default_groups: Names = Field(
+        default=(), description="Groups of a document that names none; an empty list is nobody."
+    )
+
+
+class Chunking(Section):
+    """How documents become passages. Part of an index version: a change needs a new build."""
+
+    strategy: Literal["heading", "fixed", "sentence", "paragraph", "whole"] = Field(
+        default="heading", description="Where passages may begin and end."
+    )
+    tokens: int = Field(default=200, ge=8, le=8192, description="Size a passage aims for, in estimated tokens.")
+    overlap: int = Field(
+        default=0, ge=0, le=4096, description="Tokens repeated from the passage before; below `tokens`."
+    )
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        if self.overlap >= self.tokens:
+            yield "overlap", f"less than chunking.tokens ({self.tokens}), or chunking would never advance"
+
+
+class Embedding(Section):
+    """How texts become vectors. Part of an index version: a change needs a new build."""
+
+    backend: Literal["minilm", "hashing", "folder"] = Field(
+        default="minilm", description="minilm: the bundled encoder; hashing: no model at all; folder: a local encoder."
+    )
+    folder: Folder | None = Field(default=None, description="Encoder directory for backend folder. Absent: none.")
+    dimensions: int = Field(default=256, ge=16, le=8192, description="Vector length of backend hashing.")
+    threads: int = Field(
+        default=1, ge=1, le=256, description="Threads per replica; more than one spikes on a busy machine."
+    )
+    query_cache: int = Field(
+        default=4096, ge=0, le=10_000_000, description="Query vectors kept per replica; 0 keeps none."
+    )
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        if self.backend == "folder" and self.folder is None:
+            yield "folder", "a directory with the encoder, because embedding.backend is folder"
+
+
+class Retrieval(Section):
+    """How candidates are found and fused."""
+
+    lexical: Literal["bm25", "rank_bm25"] = Field(default="bm25", description="Lexical arm.")
+    k1: float = Field(default=0.9, ge=0, le=10, description="BM25 term saturation, no unit.")
+    b: Share = Field(default=0.4, description="BM25 length normalisation, 0 (none) to 1 (full).")
+    dense: Literal["faiss", "exact"] = Field(default="faiss", description="Dense arm.")
+    fusion: Literal["convex", "rrf", "weighted", "dense", "lexical"] = Field(
+        default="convex", description="How the two arms become one ranking."
+    )
+    dense_share: Share = Field(default=0.6, description="Weight of the dense arm in convex and weighted fusion.")
+    rrf_k: int = Field(default=60, ge=1, le=10_000, description="Rank constant of reciprocal rank fusion.")
+    candidates: int = Field(default=100, ge=1, le=10_000, description="Chunks each arm contributes to fusion.")
+    max_k: int = Field(default=100, ge=1, le=10_000, description="Most chunks one search may ask for.")
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        if self.max_k > self.candidates:
+            yield "max_k", f"at most retrieval.candidates ({self.candidates})"
+
+
+class Rerank(Section):
+    """How candidates are reordered."""
+
+    backend: Literal["none", "features", "cross_encoder"] = Field(
+        default="features",
+        description="none: fused order stands; features: embedded model; cross_encoder: a local model.",
+    )
+    folder: Folder | None = Field(default=None, description="Model directory for backend cross_encoder. Absent: none.")
+    depth: int = Field(default=50, ge=1, le=1000, description="Candidates that are reordered, from the top.")
+    dtype: Literal["float32", "bfloat16"] = Field(default="float32", description="Number format of the cross-encoder.")
+    device: Literal["cpu", "cuda"] = Field(default="cpu", description="Where the cross-encoder runs.")
+    batch_requests: int = Field(default=8, ge=1, le=1024, description="Requests scored together, at most.")
+    batch_wait_ms: float = Field(default=2.0, ge=0, le=1000, description="Milliseconds a request waits for company.")
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        if self.backend == "cross_encoder" and self.folder is None:
+            yield "folder", "a directory with the model, because rerank.backend is cross_encoder"
+
+
+class Answering(Section):
+    """The numbers of the answering policies."""
+
+    k: int = Field(default=6, ge=1, le=1000, description="Chunks of the first round.")
+    wide_k: int = Field(default=12, ge=1, le=1000, description="Chunks of the second, wider round.")
+    max_rounds: int = Field(default=2, ge=1, le=2, description="Retrieval rounds per turn, at most.")
+    trigger_cosine: float = Field(
+        default=0.30,
+        ge=-1,
+        le=1,
+        description="Best cosine under which a second round starts; never a reason to abstain.",
+    )
+    trigger_min_chunks: int = Field(default=3, ge=0, le=1000, description="Chunks under which a second round starts.")
+    pool_cap: int = Field(default=24, ge=1, le=1000, description="Chunks a conversation remembers.")
+    history_turns: int = Field(default=10, ge=0, le=200, description="Turns of the conversation shown to the model.")
+    evidence_token_cap: int = Field(default=6000, ge=64, le=1_000_000, description="Tokens of evidence per prompt.")
+    max_question_chars: int = Field(default=4000, ge=1, le=1_000_000, description="Longest question, in characters.")
+    forbidden_terms_file: Folder | None = Field(
+        default=None,
+        description="File of terms never shown, one per line, read at run time. Absent: no term is forbidden.",
+    )
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        if self.wide_k < self.k:
+            yield "wide_k", f"at least answering.k ({self.k}): the second round is the wider one"
+        if self.pool_cap < self.wide_k:
+            yield "pool_cap", f"at least answering.wide_k ({self.wide_k}), or a round would evict itself"
+        if self.trigger_min_chunks > self.k:
+            yield "trigger_min_chunks", f"at most answering.k ({self.k}), or every question takes two rounds"
+
+
+class Generation(Section):
+    """Who writes the answer."""
+
+    backend: Literal["extractive", "bedrock", "ungrounded"] = Field(
+        default="extractive",
+        description="extractive: no model, quotes; bedrock: a hosted model; ungrounded: fault injection.",
+    )
+    model_id: ModelId | None = Field(default=None, description="Model of backend bedrock. Absent: none.")
+    region: Region | None = Field(
+        default=None, description="Cloud region. Absent: the cloud client's own configuration."
+    )
+    endpoint_url: Url | None = Field(
+        default=None, description="Other address of the model service. Absent: the vendor's."
+    )
+    max_tokens: int = Field(default=1024, ge=16, le=64_000, description="Longest answer, in tokens.")
+    temperature: float = Field(default=0.0, ge=0, le=1, description="Sampling temperature, no unit.")
+    allow_uncached: bool = Field(default=False, description="Start although model or prompt cannot be cached.")
+    attempts: int = Field(default=3, ge=1, le=10, description="Model calls per question, first one included.")
+    connect_timeout_s: Seconds = Field(default=5.0, description="Seconds to open a connection.")
+    read_timeout_s: Seconds = Field(default=60.0, description="Seconds between two pieces of a reply.")
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        if self.backend == "bedrock" and self.model_id is None:
+            yield "model_id", "the id of a model, because generation.backend is bedrock"
+
+
+class Rewriting(Section):
+    """Who turns a follow-up into a question that stands alone."""
+
+    backend: Literal["rules", "bedrock", "none"] = Field(
+        default="rules", description="none: the question stays as typed."
+    )
+    model_id: ModelId | None = Field(default=None, description="Model of backend bedrock. Absent: none.")
+    timeout_s: Seconds = Field(default=3.0, description="Seconds after which the question is used as typed.")
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        if self.backend == "bedrock" and self.model_id is None:
+            yield "model_id", "the id of a model, because rewriting.backend is bedrock"
+
+
+class Stage(Section):
+    """The size of one Serve deployment. Nothing has a default here: each stage below states its own."""
+
+    min_replicas: Replicas = Field(description="Replicas that always run.")
+    max_replicas: Replicas = Field(description="Replicas under load.")
+    num_cpus: float = Field(ge=0, le=1024, description="CPUs reserved per replica; a share below 1 is fine.")
+    num_gpus: float = Field(ge=0, le=64, description="GPUs reserved per replica; a share below 1 is fine.")
+    max_ongoing_requests: int = Field(ge=1, le=100_000, description="Requests a replica works on at once.")
+    target_ongoing_requests: float = Field(ge=0.1, le=100_000, description="Requests per replica to scale for.")
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        if self.max_replicas < self.min_replicas:
+            yield "max_replicas", f"at least min_replicas ({self.min_replicas})"
+        if self.target_ongoing_requests > self.max_ongoing_requests:
+            yield "target_ongoing_requests", f"at most max_ongoing_requests ({self.max_ongoing_requests})"
+        for key, amount in (("num_cpus", self.num_cpus), ("num_gpus", self.num_gpus)):
+            if amount > 1 and not amount.is_integer():
+                yield key, "a share up to 1 or a whole number, the only amounts Ray can reserve"
+
+
+def _stage(min_replicas: int, max_replicas: int, num_cpus: float, ongoing: int, target: float) -> Stage:
+    return Stage(
+        min_replicas=min_replicas,
+        max_replicas=max_replicas,
+        num_cpus=num_cpus,
+        num_gpus=0.0,
+        max_ongoing_requests=ongoing,
+        target_ongoing_requests=target,
+    )
+
+
+class StageSizes(Section):
+    """The deployments. At their maximum the defaults reserve 1.7 CPUs, so everything fits on a two-core machine."""
+
+    gateway: Stage = _stage(2, 4, 0.05, 128, 32.0)  # two at least: one dies, the other answers
+    rewriter: Stage = _stage(1, 2, 0.05, 64, 16.0)
+    retriever: Stage = _stage(2, 4, 0.2, 16, 4.0)
+    reranker: Stage = _stage(1, 2, 0.2, 32, 8.0)
+    generator: Stage = _stage(2, 4, 0.05, 32, 8.0)
+
+
+class Serving(Section):
+    """Where and how large the service runs."""
+
+    host: Name = Field(default="127.0.0.1", description="Address to listen on; 0.0.0.0 opens it to the network.")
+    port: int = Field(default=8000, ge=1, le=65535, description="Port to listen on.")
+    haproxy: Literal["auto", "on", "off"] = Field(default="auto", description="auto: where its binary exists.")
+    rewrite_s: Seconds = Field(default=5.0, description="Seconds for rewriting; then the question is used as typed.")
+    retrieve_s: Seconds = Field(default=10.0, description="Seconds for one search; then the request fails.")
+    rerank_s: Seconds = Field(default=10.0, description="Seconds for reranking; then fused order stands.")
+    first_token_s: Seconds = Field(default=60.0, description="Seconds to the first piece of an answer; then it fails.")
+    idle_s: Seconds = Field(
+        default=30.0, description="Seconds between two pieces of an answer; then it is interrupted."
+    )
+    max_body_bytes: int = Field(
+        default=1_000_000, ge=1024, le=100_000_000, description="Largest request body, in bytes."
+    )
+    stages: StageSizes = StageSizes()
+
+
+DEFAULT_FLOORS: Mapping[str, float] = {"citation_precision": 0.9, "citation_recall": 0.7, "recall@6": 0.7}
+
+
+class Evaluation(Section):
+    """What a version is measured on, and the least it must reach."""
+
+    floors: Mapping[Metric, Share] = Field(
+        default=DEFAULT_FLOORS, description="Least mean per metric, 0..1. A floor set to null is removed."
+    )
+    questions: int = Field(default=300, ge=1, le=1_000_000, description="Questions drawn from the set, at most.")
+    seed: int = Field(default=7, ge=0, le=2**31 - 1, description="Seed of the draw and of the resampling.")
+    workers: int = Field(default=2, ge=1, le=256, description="Questions answered at once.")
+
+
+class Sample(Section):
+    """The library that is made up when no corpus is named."""
+
+    seed: int = Field(default=7, ge=0, le=2**31 - 1, description="Seed: the same seed gives the same library.")
+    documents: int = Field(default=300, ge=10, le=100_000, description="Documents to write.")
+    questions: int = Field(default=1200, ge=10, le=1_000_000, description="Questions to write.")
+
+
+class Settings(Section):
+    """Everything. Paths in a loaded object are absolute; see loading.py for what they are relative to."""
+
+    data_dir: Folder = Field(default=Path(".tidegate"), description="Folder of versions, traces and records.")
+    access: Access = Access()
+    chunking: Chunking = Chunking()
+    embedding: Embedding = Embedding()
+    retrieval: Retrieval = Retrieval()
+    rerank: Rerank = Rerank()
+    answering: Answering = Answering()
+    generation: Generation = Generation()
+    rewriting: Rewriting = Rewriting()
+    serving: Serving = Serving()
+    evaluation: Evaluation = Evaluation()
+    sample: Sample = Sample()
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        if self.answering.wide_k > self.retrieval.max_k:
+            yield "answering.wide_k", f"at most retrieval.max_k ({self.retrieval.max_k})"
+        if self.rerank.depth > self.retrieval.candidates:
+            yield "rerank.depth", f"at most retrieval.candidates ({self.retrieval.candidates})"
+        if self.answering.evidence_token_cap < self.chunking.tokens:
+            yield "answering.evidence_token_cap", f"at least chunking.tokens ({self.chunking.tokens}): chunks go whole"
+        reranker = self.serving.stages.reranker
+        if reranker.max_ongoing_requests < self.rerank.batch_requests:
+            # Ray Serve would silently cap every batch at what a replica may hold.
+            wanted = f"at least rerank.batch_requests ({self.rerank.batch_requests})"
+            yield "serving.stages.reranker.max_ongoing_requests", wanted
+        if self.rerank.backend == "cross_encoder" and self.rerank.device == "cuda" and not reranker.num_gpus:
+            # Ray hides every GPU from a replica that reserves none.
+            yield "serving.stages.reranker.num_gpus", "more than 0, because rerank.device is cuda"
