@@ -1,0 +1,116 @@
+"""Passages as sentences that can be quoted on their own: prose, list items, table rows and speaker lines.
+
+Quoting is all this file is for: nothing is rewritten but layout (bullets, pipes, hard wraps). Which sentence answers
+a question is extractive.py; what the words of a sentence are is terms.py.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+MAX_CHARS = 600  # a "sentence" longer than this is a log or a minified file: it is quoted in pieces
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A quotable piece of a passage and the line above that says what it is about (heading, question), or empty."""
+
+    text: str
+    about: str = ""
+
+
+@lru_cache(maxsize=2048)  # passages are immutable and come back often; splitting costs more than scoring
+def sentences(text: str) -> tuple[Sentence, ...]:
+    """The quotable pieces of a passage in reading order; blank text gives none.
+
+    Headings and questions are not answers: they become the `about` of what follows them. A heading holds until the
+    next heading, a question until the end of the paragraph that answers it. Table rows repeat their column names.
+    """
+    found: list[Sentence] = []
+    heading = asked = ""
+    ended_asking = False
+    for block in _blocks(text):
+        if match := _HEADING.match(block):
+            heading, asked = match["text"].strip(" #*"), ""
+            continue
+        asked = asked if ended_asking else ""
+        for piece in _pieces(block):
+            ended_asking = piece.rstrip("\"'»”’ ").endswith(("?", "？", "؟"))
+            if ended_asking:
+                asked = piece
+            else:
+                found.append(Sentence(piece, f"{heading} {asked}".strip()))
+    return tuple(found)
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Paragraphs with hard wraps undone; list items, table rows and speaker turns each on their own."""
+    prose: list[str] = []
+    columns: list[str] = []
+    for raw in [*text.splitlines(), ""]:
+        line = raw.strip()
+        is_row = line.count("|") >= 2
+        if not is_row:
+            columns = []
+        if line and not is_row and not _OWN_LINE.match(line):
+            prose.append(line)
+            continue
+        if line and prose and _FENCE.match(line):
+            line = ""
+        if prose:
+            yield " ".join(prose)
+            prose = []
+        if is_row:
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            if all(re.fullmatch(r":?-*:?", cell) for cell in cells):
+                continue
+            if not columns:
+                columns = cells
+                continue
+            pairs = zip(columns + [""] * len(cells), cells, strict=False)
+            yield "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs if cell)
+        elif line and not _FENCE.match(line):
+            if _ITEM.match(line) or _SPEAKER.match(line):
+                prose.append(_ITEM.sub("", line))  # its wrapped continuation lines follow
+            else:
+                yield line
+
+
+def _pieces(block: str) -> Iterator[str]:
+    """The sentences of one paragraph, none longer than MAX_CHARS."""
+    ends = _ends(block)
+    start = 0
+    for end in ends:
+        piece = block[start:end].strip()
+        start = end
+        while len(piece) > MAX_CHARS:
+            cut = max(piece.rfind(mark, 1, MAX_CHARS) for mark in ("; ", " ", "，", "、"))
+            cut = cut + 1 if cut > 0 else MAX_CHARS
+            yield piece[:cut].strip()
+            piece = piece[cut:].strip()
+        if any(character.isalnum() for character in piece):
+            yield piece
+
+
+def _ends(block: str) -> list[int]:
+    """Where sentences end. Stops of other scripts are unmistakable; for Latin full stops syntok knows abbreviations."""
+    ends = {match.end() for match in _FOREIGN_STOP.finditer(block)} | {len(block)}
+    if _LATIN_STOP.search(block):
+        from syntok import segmenter
+
+        for paragraph in segmenter.process(block):
+            for tokens in paragraph:
+                ends.update(token.offset + len(token.value) for token in tokens[-1:] if token.value)
+    return sorted(ends)
+
+
+_HEADING = re.compile(r"^(?:#{1,6}\s+(?P<text>.+))$")
+_ITEM = re.compile(r"^(?:[QA]:\s+|[-*+•‣▪–]\s+|\(?\d{1,2}[.)]\s+|\(?[a-z]\)\s+)")
+_SPEAKER = re.compile(r"^(?:\[[\d:.]+\]\s*)?[A-Z][\w.'-]*(?: [A-Z][\w.'-]*){0,3}(?: \([^)]{1,40}\))?:\s")
+_FENCE = re.compile(r"^(?:```|~~~|-{3,}$|={3,}$|\*{3,}$)")
+_OWN_LINE = re.compile(
+    "|".join((_HEADING.pattern.replace("?P<text>", "?:"), _ITEM.pattern, _SPEAKER.pattern, _FENCE.pattern))
+)
+_FOREIGN_STOP = re.compile(r"[。！？｡؟۔।]+[」』”’）)]*")
+_LATIN_STOP = re.compile(r"[.!?…]\W")
