@@ -1,0 +1,72 @@
+"""Floors: what a version must reach before people see it. Data, not code.
+
+A gate list without a recall gate and a citation gate is refused: those two are why the product exists. Gates
+against a baseline, with intervals, build on this.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from domain.errors import ConfigError
+from domain.types import Outcome, Scorecard, Verdict
+from eval.metrics import metric
+
+REQUIRED = {
+    "recall": ("recall", "evidence_recall", "full_chain_recall"),
+    "citation": ("citation_recall", "citation_precision"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """The mean of `metric` over its eligible questions must be at least `floor`, over at least `min_items` of them."""
+
+    metric: str
+    floor: float
+    min_items: int = 1
+    advisory: bool = False
+
+
+def floors(wanted: Mapping[str, float], min_items: int = 1) -> tuple[Floor, ...]:
+    """Checked floors from a mapping of metric to floor. Raises ConfigError naming every problem at once."""
+    problems = []
+    for name, floor in wanted.items():
+        try:
+            metric(name)
+        except ConfigError as error:
+            problems.append(str(error).rstrip("."))
+        if not 0.0 <= floor <= 1.0:
+            problems.append(f"{name} {floor!r} is not in 0..1")
+    bases = {name.partition("@")[0] for name in wanted}
+    for kind, names in REQUIRED.items():
+        if bases.isdisjoint(names):
+            problems.append(f"no {kind} gate (one of: {', '.join(names)})")
+    if problems:
+        raise ConfigError(f"evaluation.floors cannot guard a promotion: {'; '.join(problems)}.")
+    return tuple(Floor(name, floor, min_items) for name, floor in sorted(wanted.items()))
+
+
+def judge(scorecard: Scorecard, gates: Sequence[Floor]) -> tuple[Verdict, ...]:
+    """One verdict per gate, with its numbers. A metric nobody was eligible for could not be measured: ERROR."""
+    return tuple(_judge(scorecard, gate) for gate in gates)
+
+
+def digest(gates: Sequence[Floor]) -> str:
+    """A fingerprint of the gate list, which a decision is bound to."""
+    rows = sorted([gate.metric, gate.floor, gate.min_items, gate.advisory] for gate in gates)
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:12]
+
+
+def _judge(scorecard: Scorecard, gate: Floor) -> Verdict:
+    values = [v for v in scorecard.values.get(gate.metric, {}).values() if v is not None]
+    if not values:
+        reason = f"not measured: none of the questions of {scorecard.dataset} is eligible"
+        return Verdict(gate.metric, Outcome.ERROR, reason, gate.advisory)
+    mean = fmean(values)
+    reason = f"{mean:.3f} over {len(values)} questions, floor {gate.floor:.3f}"
+    if len(values) < gate.min_items:
+        return Verdict(gate.metric, Outcome.INCONCLUSIVE, f"{reason}, needs {gate.min_items} questions", gate.advisory)
+    return Verdict(gate.metric, Outcome.PASS if mean >= gate.floor else Outcome.FAIL, reason, gate.advisory)
