@@ -131,7 +131,8 @@ def _pairs(run: str) -> list[str]:
 
 def _names(word: str) -> bool:
     """True when a capital makes the token a name (May is a month, may is not)."""
-    return word[0].isupper() and not _light(word) and not _identifier(word)
+    acronym = len(word) > 1 and word.isupper()
+    return word[0].isupper() and not acronym and not _light(word) and not _identifier(word)
 
 
 def _light(word: str) -> bool:
@@ -139,11 +140,14 @@ def _light(word: str) -> bool:
 
 
 def _identifier(token: str) -> bool:
-    """Digits among letters, underscores, symbols, or capitals inside: P3, ERR_CONN_RESET, C++, .NET, iPhone, TLS."""
-    letters = any(character.isalpha() for character in token)
-    bare = token.removesuffix("'s").removesuffix("’s")
-    inner = sum(character.isupper() for part in re.split(r"[-/']", bare) for character in part[1:])
-    return letters and (any(c.isdigit() or c in "_+#" for c in token) or token[0] == "." or inner > 0)
+    """Letters with digits, underscores or symbols, or capitals inside: P3, ERR_CONN_RESET, C++, .NET, PyTorch.
+
+    Not an acronym alone: the source may well write CEO or VPN out.
+    """
+    if not any(character.isalpha() for character in token):
+        return False
+    mixed = re.search(r"[a-z][A-Z]|[A-Z]{2,}-[A-Z]{2,}", token) is not None
+    return mixed or token[0] == "." or any(character.isdigit() or character in "_+#" for character in token)
 
 
 @lru_cache(maxsize=1)
