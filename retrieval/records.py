@@ -1,0 +1,159 @@
+"""One record of a corpus as a document: decoding, cleaning, and fields that are refused rather than guessed.
+
+Access groups come from the record itself; a record that states them in a way we do not understand is refused, never
+widened. Text stays as its author wrote it, apart from line ends and control characters.
+"""
+
+import codecs
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+from hashlib import sha256
+
+from domain.types import Document
+
+
+class FileStatus(StrEnum):
+    """What became of a file or record: WARNING was indexed too, with a remark a person should read."""
+
+    INDEXED = "indexed"
+    WARNING = "warning"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """A record as a reader found it: where, its fields by name (see `document_of`), and remarks on the way."""
+
+    place: str
+    fields: Mapping[str, object]
+    remarks: tuple[str, ...] = ()
+
+
+class Unreadable(Exception):
+    """One record or file cannot become a document. Caught by Corpus, which turns it into an outcome."""
+
+    def __init__(self, code: str, reason: str, status: FileStatus = FileStatus.FAILED, place: str = "") -> None:
+        super().__init__(reason)
+        self.code, self.reason, self.status, self.place = code, reason, status, place
+
+
+def document_of(raw: Raw, default_groups: frozenset[str], tenant: str) -> tuple[Document, list[str]]:
+    """The document of a record and remarks about it. Raises Unreadable with all that is wrong, or when it is blank.
+
+    Fields: id, title, text, uri, source, published, groups (a name or a list of names), tenant. Absent and null mean
+    not stated; an empty list of groups means that nobody may read it.
+    """
+    wrong: list[str] = []
+    remarks = list(raw.remarks)
+
+    def text_of(name: str) -> str:
+        value = raw.fields.get(name)
+        if value is None:
+            return ""
+        if isinstance(value, str | int | float | date) and not isinstance(value, bool):
+            return clean(str(value))
+        wrong.append(f"{name} must be text, not {type(value).__name__}")
+        return ""
+
+    if not isinstance(raw.fields.get("text"), str):
+        wrong.append("text must be a string" if "text" in raw.fields else "text is missing")
+    doc_id = unicodedata.normalize("NFC", text_of("id").strip())
+    if not doc_id:
+        wrong.append("id is missing")
+    title, text, uri, source = (text_of(name) for name in ("title", "text", "uri", "source"))
+    published = text_of("published").strip()[:10]
+    groups = _groups(raw.fields.get("groups"), default_groups, wrong)
+    owner = text_of("tenant").strip() or tenant
+    if wrong:
+        raise Unreadable("bad_record", "; ".join(wrong))
+    if not has_words(text):
+        raise Unreadable("blank", "has no letter or digit to search for", FileStatus.SKIPPED)
+    if published and not _is_date(published):
+        remarks.append(f"published '{published}' is not an ISO date such as 2026-01-31, left empty")
+        published = ""
+    if not groups:
+        remarks.append("nobody may read it: it has no groups, and there are no default groups")
+    title = " ".join(title.split())
+    digest = sha256(f"{title}\0{text}".encode()).hexdigest()
+    return Document(doc_id, title, text, uri.strip(), source.strip(), published, groups, owner, digest), remarks
+
+
+def _groups(value: object, default: frozenset[str], wrong: list[str]) -> frozenset[str]:
+    """Names exactly as written: a value that is not understood is an error, because guessing would widen access."""
+    if value is None:
+        return default
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(name, str) and name.strip() for name in names):
+        wrong.append(f"groups must be a name or a list of names, not {value!r}")
+        return frozenset()
+    return frozenset(names)
+
+
+def _is_date(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+# ---------------------------------------------------------------------------------------------- text
+
+
+def clean(text: str) -> str:
+    """The text with plain line ends and without control characters or halves of surrogate pairs."""
+    text = re.sub(r"\r\n?|[\x0b\x0c\x85]", "\n", text.removeprefix("\ufeff"))
+    text = re.sub(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]", "", text)
+    return re.sub(r"[\ud800-\udfff]", "\ufffd", text)
+
+
+def has_words(text: str) -> bool:
+    """True when there is a letter or a digit in any script: without one no search can ever find the text."""
+    return any(character.isalnum() for character in text)
+
+
+def decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
+    """The text of a file and, when its encoding had to be guessed, a remark that says which was taken."""
+    for mark, encoding in (
+        (codecs.BOM_UTF8, "utf-8-sig"),
+        (codecs.BOM_UTF16_LE, "utf-16"),
+        (codecs.BOM_UTF16_BE, "utf-16"),
+    ):
+        if raw.startswith(mark):
+            return raw.decode(encoding, "replace"), ()
+    try:
+        return raw.decode("utf-8"), ()
+    except UnicodeDecodeError:
+        encoding = _guess(raw)
+    return raw.decode(encoding, "replace"), (f"is not UTF-8, read as {encoding}: save it as UTF-8 to be sure",)
+
+
+def _guess(raw: bytes) -> str:
+    """Western text has few bytes above 127; a script of its own has mostly those, and only then is guessing reliable.
+
+    On short Western files every detector prefers some Cyrillic or Central European page, hence the rule.
+    """
+    if sum(byte > 127 for byte in raw) < 0.3 * len(raw):
+        return "cp1252"
+    from charset_normalizer import from_bytes
+
+    pages = [
+        "cp1251",
+        "koi8_r",
+        "shift_jis",
+        "euc_jp",
+        "gb18030",
+        "big5",
+        "euc_kr",
+        "cp874",
+        "cp1253",
+        "cp1255",
+        "cp1256",
+    ]
+    guess = from_bytes(raw[:65536], cp_isolation=pages).best()
+    return guess.encoding if guess else "cp1252"
