@@ -1,0 +1,225 @@
+"""The rules of an answer as pure functions: question, trigger, pool, citation, grounding, status.
+
+Every number arrives in `Rules`; nothing here reads settings, clocks or networks. The name guard has a file of its own
+(naming.py), and so has the work on a stream (streaming.py).
+"""
+
+import re
+import unicodedata
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from domain.errors import BadRequest, TooLong
+from domain.naming import REDACTED, Naming
+from domain.types import Citation, Evidence, Grounding, Hit, PoolEntry, Rules, Status, StopReason
+
+__all__ = [
+    "REDACTED",
+    "Naming",
+    "PoolJoin",
+    "check_question",
+    "cite",
+    "ground",
+    "join_pool",
+    "revalidate",
+    "status",
+    "trigger",
+]
+
+# ---------------------------------------------------------------------------------------------- the question
+
+
+def check_question(text: str, rules: Rules) -> str:
+    """The question without the blanks, control and zero-width characters around it.
+
+    Raises BadRequest when nothing is left, TooLong above `rules.max_question_chars`; both name the field.
+    """
+    first = next((i for i, char in enumerate(text) if not _is_unseen(char)), None)
+    if first is None:
+        raise BadRequest("The question is blank: send at least one visible character.", field="question")
+    last = next(i for i in range(len(text) - 1, -1, -1) if not _is_unseen(text[i]))
+    question = text[first : last + 1]
+    if len(question) > rules.max_question_chars:
+        raise TooLong(
+            f"The question has {len(question)} characters, at most {rules.max_question_chars} are read: "
+            "ask a shorter question or split it.",
+            field="question",
+        )
+    return question
+
+
+def _is_unseen(char: str) -> bool:
+    return char.isspace() or unicodedata.category(char) in ("Cc", "Cf", "Cs", "Cn")
+
+
+# ---------------------------------------------------------------------------------------------- a second round
+
+
+def trigger(hits: Sequence[Hit], rules: Rules, round_number: int, deeper: bool) -> str:
+    """Why another, wider round should follow round `round_number` (from 1), or "" when none should.
+
+    Thin means: too few chunks, or a best cosine under the bar. Without any cosine (a purely lexical search) only the
+    count is judged: not measured is not thin. The bar decides about searching again, never about abstaining.
+    """
+    if round_number >= rules.max_rounds:
+        return ""
+    if deeper:
+        return "asked to go deeper"
+    cosines = [hit.cosine for hit in hits if hit.cosine is not None]
+    if cosines and max(cosines) < rules.trigger_cosine:
+        return f"best cosine {max(cosines):.2f} is under {rules.trigger_cosine:.2f}"
+    chunks = len({hit.chunk.id for hit in hits})
+    if chunks < rules.trigger_min_chunks:
+        return f"{_count(chunks)} fewer than {rules.trigger_min_chunks}"
+    return ""
+
+
+def _count(chunks: int) -> str:
+    return "1 chunk is" if chunks == 1 else f"{chunks} chunks are"
+
+
+# ---------------------------------------------------------------------------------------------- the pool
+
+
+@dataclass(frozen=True, slots=True)
+class PoolJoin:
+    """A pool after new chunks joined, and the ids that had to leave. Any that left means one prompt cache reset."""
+
+    pool: tuple[PoolEntry, ...]
+    evicted: tuple[str, ...]
+
+
+def join_pool(pool: Sequence[PoolEntry], chunk_ids: Sequence[str], turn: int, cap: int) -> PoolJoin:
+    """The pool with the chunks that are not in it yet appended as joined in `turn`; above `cap` the oldest leave.
+
+    A chunk found again keeps its place and its turn. Of more new chunks than the cap holds the first ones, which
+    are the best, join.
+    """
+    known = {entry.chunk_id for entry in pool}
+    new = [id_ for id_ in dict.fromkeys(chunk_ids) if id_ not in known][: max(cap, 0)]
+    joined = (*pool, *(PoolEntry(id_, turn) for id_ in new))
+    over = max(len(joined) - max(cap, 0), 0)
+    return PoolJoin(joined[over:], tuple(entry.chunk_id for entry in joined[:over]))
+
+
+def revalidate(pool: Sequence[PoolEntry], visible_ids: Collection[str], cap: int) -> tuple[tuple[PoolEntry, ...], int]:
+    """A client's pool made trustworthy, and how many of its chunks are unknown or forbidden and were dropped.
+
+    Order is kept, of duplicates the first stays, and above `cap` the oldest leave; neither counts as dropped.
+    """
+    first = {entry.chunk_id: entry for entry in reversed(pool)}
+    unique = [entry for entry in pool if first[entry.chunk_id] is entry]
+    known = [entry for entry in unique if entry.chunk_id in frozenset(visible_ids)]
+    return tuple(known[max(len(known) - max(cap, 0), 0) :]), len(unique) - len(known)
+
+
+# ---------------------------------------------------------------------------------------------- citation
+
+
+def cite(evidence: Evidence, naming: Naming) -> Citation:
+    """The citation of packed evidence, every visible string scrubbed. The only place where citations are made.
+
+    The label is the title, or the document id where there is none. Ids with a forbidden term in them are scrubbed
+    as well: such a chunk can be read but not asked for again.
+    """
+    chunk = evidence.chunk
+    return Citation(
+        sid=evidence.sid,
+        chunk_id=naming.scrub(chunk.id),
+        doc_id=naming.scrub(chunk.source.doc_id),
+        label=naming.scrub(chunk.source.title.strip() or chunk.source.doc_id),
+        uri=_safe_uri(chunk.source.uri, naming),
+        quote=naming.scrub(chunk.text),
+        joined_turn=evidence.joined_turn,
+    )
+
+
+def _safe_uri(uri: str, naming: Naming) -> str:
+    """`uri` when a browser may follow it (http, https, or relative to this server) and it names nobody; else ""."""
+    uri = uri.strip()
+    if any(_is_unseen(char) or char == "\\" for char in uri) or naming.contains(uri) or naming.contains(unquote(uri)):
+        return ""
+    try:
+        parts = urlsplit(uri)
+    except ValueError:  # an unbalanced "[" where a host should be
+        return ""
+    absolute = parts.scheme in ("http", "https") and parts.netloc and "@" not in parts.netloc
+    relative = not parts.scheme and not parts.netloc and not uri.startswith("//")
+    return uri if absolute or relative else ""
+
+
+# ---------------------------------------------------------------------------------------------- grounding, status
+
+_CODE = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1|\Z)|(`+)[^\n]*?\2", re.MULTILINE | re.DOTALL)
+_MARKERS = re.compile(r"\[(S\d+)\]")
+# A sentence ends with its stop, the quotes that close it and the markers that follow it.
+_SENTENCE_END = re.compile(
+    r"(?:(?<![\s.(]\w)[.!?\u2026]+[\"'\u201d\u2019)*_]*(?:\s*\[S\d+\])*(?=\s+[^\sa-z]|\s*$)"
+    r"|[\u3002\uff01\uff1f]+[\"'\u201d\u2019\u300d\uff09)]*(?:\s*\[S\d+\])*"
+    r"|\n+)"
+)
+_CUT = frozenset({StopReason.LENGTH, StopReason.CONTEXT_FULL, StopReason.TOOL, StopReason.UNKNOWN})
+
+
+def ground(text: str, citations: Sequence[Citation], packed: Sequence[Evidence], stop: StopReason) -> Grounding:
+    """How much of the visible `text` rests on cited evidence, by rule.
+
+    UNGROUNDED: no evidence, no marker that resolved, or text that a filter put there. GROUNDED: every sentence that
+    claims something carries a resolved marker. PARTIAL: some do. Headings, questions, lead-ins that end with a colon
+    and code claim nothing; a sentence cut off by a limit is not held against the others. This says where claims
+    point, not whether they are right: that is measured in eval/.
+    """
+    if not packed or not citations or stop is StopReason.FILTERED:
+        return Grounding.UNGROUNDED
+    sids = {citation.sid for citation in citations}
+    claims = _claims(text)
+    if stop in _CUT and len(claims) > 1 and not claims[-1].rstrip().endswith((".", "!", "]", "\u3002")):
+        claims.pop()
+    backed = [any(sid in sids for sid in _MARKERS.findall(claim)) for claim in claims]
+    if not any(backed):
+        return Grounding.UNGROUNDED
+    return Grounding.GROUNDED if all(backed) else Grounding.PARTIAL
+
+
+def _claims(text: str) -> list[str]:
+    """The sentences that claim something, each with the markers that follow it."""
+    prose = _CODE.sub(" ", text)
+    sentences, start = [], 0
+    for end in _SENTENCE_END.finditer(prose):
+        sentences.append(prose[start : end.end()])
+        start = end.end()
+    sentences.append(prose[start:])
+    return [sentence for sentence in sentences if _claims_something(sentence)]
+
+
+def _claims_something(sentence: str) -> bool:
+    words = _MARKERS.sub("", sentence).strip().strip("*_ ")
+    if words.startswith("#") or words.endswith(("?", ":", "\uff1f", "\uff1a")):
+        return False
+    marked = _MARKERS.search(sentence) is not None
+    return any(char.isalpha() for char in words) or (marked and any(char.isalnum() for char in words))
+
+
+_STATUS = {
+    StopReason.END: Status.COMPLETE,
+    StopReason.LENGTH: Status.TRUNCATED,
+    StopReason.CONTEXT_FULL: Status.TRUNCATED,
+    StopReason.FILTERED: Status.BLOCKED,
+    StopReason.NOT_COVERED: Status.NO_SOURCES,
+    StopReason.TOOL: Status.INTERRUPTED,
+    StopReason.UNKNOWN: Status.INTERRUPTED,
+}
+
+
+def status(stop: StopReason, text: str, packed: Sequence[Evidence]) -> Status:
+    """How the answer ended. A normal end with nothing to show is REFUSED, one without any evidence NO_SOURCES.
+
+    So COMPLETE always means text that was written from supplied evidence, and a blank answer is never a success.
+    """
+    ended = _STATUS[stop]
+    if ended is Status.COMPLETE and not packed:
+        return Status.NO_SOURCES
+    if ended is Status.COMPLETE and all(_is_unseen(char) for char in _MARKERS.sub("", text)):
+        return Status.REFUSED
+    return ended
