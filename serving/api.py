@@ -1,0 +1,355 @@
+"""The HTTP surface: wire to domain, domain to wire, nothing in between.
+
+`create_app` needs a Service and nothing else, so the same application runs in a Ray gateway, in a test and in an
+evaluation. Errors leave through edge.py, streams through sse.py; what bodies look like is schemas.py.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from time import perf_counter
+from uuid import uuid4
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from domain.answering import answer, outcome
+from domain.errors import BadRequest, NotFound, NotReady, Overloaded, TidegateError
+from domain.policies import Naming
+from domain.ports import IndexRegistry, Stages, TraceSink
+from domain.types import Ask, Done, Event, Failed, Hit, Query, Rules, Scope, Trace
+from serving import schemas
+from serving.auth import Authenticate
+from serving.edge import Edge, json_response, log, read_body, unless_gone
+from serving.pointer import Pointer
+from serving.schemas import Limits
+from serving.sse import EventStream
+from serving.statuses import kind_of, retry_headers, status_of
+from serving.telemetry import (
+    ANSWERS,
+    CONTENT_TYPE,
+    DEGRADED,
+    FAILURES,
+    FIRST_SECONDS,
+    IN_FLIGHT,
+    REFUSED,
+    STAGE_SECONDS,
+    TOKENS,
+    TRACES_LOST,
+    Silent,
+    Telemetry,
+)
+
+PAGE_TYPES = {
+    "index.html": "text/html; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+    "page.css": "text/css; charset=utf-8",
+}
+PAGE_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+
+
+def fresh_id() -> str:
+    """An id nobody has used before."""
+    return uuid4().hex
+
+
+async def always_ready() -> dict[str, bool]:
+    """Readiness of stages that live in this process: they are there or the process is not."""
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Everything the surface needs. `ready` names each stage and whether it answers."""
+
+    stages: Stages
+    rules: Rules
+    naming: Naming
+    registry: IndexRegistry
+    authenticate: Authenticate
+    limits: Limits = Limits()
+    clock: Callable[[], float] = perf_counter
+    new_id: Callable[[], str] = fresh_id
+    ready: Callable[[], Awaitable[Mapping[str, bool]]] = always_ready
+    telemetry: Telemetry = field(default_factory=Silent)
+    traces: TraceSink | None = None
+    title: str = "Tidegate"
+    suggestions: tuple[str, ...] = ()
+    pointer_ttl_s: float = 1.0
+
+
+def create_app(service: Service, echo_request_id: bool = True) -> Starlette:
+    """The application. `echo_request_id` False where the server outside already sends `X-Request-Id` back."""
+    api = _Api(service)
+    routes = [
+        Route("/v1/answers", api.answers, methods=["POST"]),
+        Route("/v1/search", api.search, methods=["POST"]),
+        Route("/v1/versions", api.versions),
+        Route("/v1/rollout", api.rollout),
+        Route("/healthz", api.healthz),
+        Route("/readyz", api.readyz),
+        Route("/metrics", api.metrics),
+        Route("/", api.page),
+        Route("/page/about.json", api.about),
+        Route("/page/{name}", api.page),
+    ]
+    edge = Middleware(
+        Edge,
+        naming=service.naming,
+        telemetry=service.telemetry,
+        clock=service.clock,
+        new_id=service.new_id,
+        echo_id=echo_request_id,
+    )
+    return Starlette(routes=routes, middleware=[edge], exception_handlers={404: _pass_on, 405: _pass_on})
+
+
+def _pass_on(_: Request, error: Exception) -> Response:
+    """Starlette's own refusals go to the edge too, which gives them the one error shape."""
+    raise error
+
+
+class _Api:
+    """The endpoints over one Service."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.pointer = Pointer(service.registry, service.clock, service.pointer_ttl_s)
+        self.in_flight = 0
+        self.writing: set[asyncio.Task[None]] = set()
+
+    # ------------------------------------------------------------------------------------------ answers
+
+    async def answers(self, request: Request) -> Response:
+        """One question answered, as one JSON body or as a stream of events."""
+        service, started = self.service, self.service.clock()
+        scope = service.authenticate(request.headers)
+        body = schemas.read_answer(
+            await read_body(request, service.limits), service.limits, service.rules.max_question_chars
+        )
+        session = schemas.session_of(body.session, service.new_id())
+        version = await self.pointer.version_for(session.id, _pinned(request))
+        ask = Ask(body.question, session, scope, version, service.new_id(), body.k, body.deeper)
+        if body.stream:
+            return self._stream(request, ask, started)
+        with self._place():
+            terminal = await unless_gone(request.receive, outcome(self._events(ask)))
+        self._ended(terminal, ask)
+        stage_ms = terminal.trace.stage_ms if isinstance(terminal, Failed) and terminal.trace else ()
+        if isinstance(terminal, Done):
+            trace = terminal.answer.trace
+            headers = self._headers(trace.version, dict(trace.stage_ms), started)
+            return json_response(schemas.answer_json(terminal.answer), 200, headers)
+        status = status_of(kind_of(terminal))
+        headers = self._headers(version, dict(stage_ms), started) | retry_headers(status, terminal.retry_after_s)
+        return json_response(
+            schemas.failure_json(
+                terminal.code,
+                terminal.message,
+                terminal.retryable,
+                request.state.request_id,
+                getattr(terminal.error, "field", ""),
+            ),
+            status,
+            headers,
+        )
+
+    def _stream(self, request: Request, ask: Ask, started: float) -> Response:
+        def headers_for(version: str) -> Mapping[str, str]:
+            self.service.telemetry.observe(FIRST_SECONDS, self.service.clock() - started)
+            return self._headers(version or ask.version, {}, started)
+
+        stream = EventStream(
+            self._events(ask),
+            request.state.request_id,
+            self.service.limits.keep_alive_s,
+            headers_for,
+            lambda terminal: self._ended(terminal, ask),
+        )
+        return _Placed(stream, self._place)
+
+    def _events(self, ask: Ask):  # type: ignore[no-untyped-def]  # an async generator, which callers close
+        service = self.service
+        return answer(ask, service.stages, service.rules, service.naming, service.clock)
+
+    def _ended(self, terminal: Done | Failed, ask: Ask) -> None:
+        """Counts how an answer ended and keeps its trace."""
+        telemetry = self.service.telemetry
+        trace = terminal.answer.trace if isinstance(terminal, Done) else terminal.trace
+        if isinstance(terminal, Done):
+            told = terminal.answer
+            telemetry.add(ANSWERS, 1, told.trace.version, told.status.value, told.grounding.value)
+            for kind in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"):
+                telemetry.add(TOKENS, getattr(told.trace.usage, kind), kind)
+        else:
+            telemetry.add(FAILURES, 1, ask.version, terminal.code)
+        if trace is None:
+            return
+        for stage, ms in trace.stage_ms:
+            telemetry.observe(STAGE_SECONDS, ms / 1000, stage)
+        if trace.notes:
+            telemetry.add(DEGRADED, 1)
+        if self.service.traces is not None:
+            task = asyncio.create_task(self._keep(trace, ask.scope))
+            self.writing.add(task)  # the loop holds tasks weakly
+            task.add_done_callback(self.writing.discard)
+
+    async def _keep(self, trace: Trace, scope: Scope) -> None:
+        sink = self.service.traces
+        if sink is None:
+            return
+        try:
+            await asyncio.to_thread(sink.write, trace, scope)
+        except Exception:
+            log.exception("trace %s was lost", trace.id)
+            self.service.telemetry.add(TRACES_LOST, 1)
+
+    # ------------------------------------------------------------------------------------------ search
+
+    async def search(self, request: Request) -> Response:
+        """Hits without an answer. Nothing degrades here: what was asked for and failed is a failure."""
+        service, started = self.service, self.service.clock()
+        scope = service.authenticate(request.headers)
+        body = schemas.read_search(
+            await read_body(request, service.limits), service.limits, service.rules.max_question_chars
+        )
+        session_id = request.headers.get("x-session-id") or service.new_id()
+        version = await self.pointer.version_for(session_id, _pinned(request))
+        if body.rerank and service.stages.reranker is None:
+            raise BadRequest("'rerank' is true, and this service has no reranker: leave it out.", "rerank")
+        stage_ms: dict[str, float] = {}
+        try:
+            with self._place():
+                hits, version, notes = await unless_gone(
+                    request.receive, self._search(body, scope, version, stage_ms)
+                )
+        except TidegateError as error:
+            service.telemetry.add(FAILURES, 1, version, error.code)
+            raise
+        for stage, ms in stage_ms.items():
+            service.telemetry.observe(STAGE_SECONDS, ms / 1000, stage)
+        told = {
+            "hits": [schemas.hit_json(hit, service.naming) for hit in hits],
+            "index_version": version,
+            "stage_ms": stage_ms,
+            "notes": notes,
+        }
+        return json_response(told, 200, self._headers(version, stage_ms, started))
+
+    async def _search(
+        self, body: schemas.SearchBody, scope: Scope, version: str, stage_ms: dict[str, float]
+    ) -> tuple[tuple[Hit, ...], str, tuple[str, ...]]:
+        stages, clock = self.service.stages, self.service.clock
+        reranker = stages.reranker if body.rerank is not False else None
+        query = Query(body.query)
+        depth = max(body.k, self.service.rules.rerank_depth) if reranker else body.k
+        started = clock()
+        found = await stages.retriever.retrieve(query, scope, version, depth, schemas.mode_of(body))
+        stage_ms["retrieve"] = round((clock() - started) * 1000, 3)
+        hits = found.hits
+        if reranker and hits:
+            started = clock()
+            hits = await reranker.rerank(query, hits)
+            stage_ms["rerank"] = round((clock() - started) * 1000, 3)
+        hits = tuple(replace(hit, rank=i) for i, hit in enumerate(hits[: body.k], 1))
+        return hits, found.version, found.notes
+
+    # ------------------------------------------------------------------------------------------ state of things
+
+    async def versions(self, request: Request) -> Response:
+        """All index versions, oldest first."""
+        self.service.authenticate(request.headers)
+        versions = await asyncio.to_thread(self.service.registry.versions)
+        return json_response({"versions": [schemas.version_json(version) for version in versions]})
+
+    async def rollout(self, request: Request) -> Response:
+        """The rollout pointer."""
+        self.service.authenticate(request.headers)
+        return json_response(schemas.rollout_json(await self.pointer.rollout()))
+
+    async def healthz(self, _: Request) -> Response:
+        """This process answers; says nothing about the others."""
+        return json_response({"status": "ok"})
+
+    async def readyz(self, _: Request) -> Response:
+        """Every stage answers and a version is admitted. Raises NotReady naming what is waited for."""
+        stages = dict(await self.service.ready())
+        stages["index"] = (await self.pointer.rollout()).stable is not None
+        waiting = [stage for stage, there in stages.items() if not there]
+        if waiting:
+            raise NotReady(f"Waiting for {', '.join(waiting)}: try again in a moment.", waiting[0], 1.0)
+        return json_response({"status": "ready", "stages": stages})
+
+    async def metrics(self, _: Request) -> Response:
+        """Prometheus text of all gateways on this machine."""
+        text = await asyncio.to_thread(self.service.telemetry.exposition)
+        return Response(text, media_type=None, headers={"Content-Type": CONTENT_TYPE})
+
+    async def page(self, request: Request) -> Response:
+        """A file of the web page."""
+        name = request.path_params.get("name", "index.html")
+        if name not in PAGE_TYPES:
+            raise NotFound("There is no such file: the page is at /.")
+        return Response(_page_file(name), headers={**PAGE_HEADERS, "Content-Type": PAGE_TYPES[name]})
+
+    async def about(self, _: Request) -> Response:
+        """What the page says before anybody asked: a title and questions to try."""
+        scrub = self.service.naming.scrub
+        about = {"title": scrub(self.service.title), "suggestions": [scrub(s) for s in self.service.suggestions]}
+        return json_response(about | {"max_question_chars": self.service.rules.max_question_chars})
+
+    # ------------------------------------------------------------------------------------------ common
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        """A place among the requests in flight. Raises Overloaded at once when all are taken: a queue only delays it."""
+        limit, telemetry = self.service.limits.max_in_flight, self.service.telemetry
+        if self.in_flight >= limit:
+            telemetry.add(REFUSED, 1)
+            raise Overloaded(f"{limit} requests are being worked on, which is the limit: try again.", "gateway", 1.0)
+        self.in_flight += 1
+        telemetry.add(IN_FLIGHT, 1)
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
+            telemetry.add(IN_FLIGHT, -1)
+
+    def _headers(self, version: str, stage_ms: Mapping[str, float], started: float) -> dict[str, str]:
+        total = (self.service.clock() - started) * 1000
+        times = ", ".join(f"{stage}={ms:.3f}" for stage, ms in (*stage_ms.items(), ("total", total)))
+        return {"X-Index-Version": version, "X-Stage-Ms": times}
+
+
+class _Placed(Response):
+    """A response that holds a place among the requests in flight until its last byte."""
+
+    def __init__(self, inner: Response, place: Callable[[], object]) -> None:
+        self.inner, self.place, self.background = inner, place, None
+
+    async def __call__(self, scope, receive, send) -> None:  # type: ignore[no-untyped-def]  # as Response declares it
+        with self.place():  # type: ignore[attr-defined]  # a context manager
+            await self.inner(scope, receive, send)
+
+
+def _pinned(request: Request) -> str | None:
+    """The version a measuring client insists on, if any."""
+    return request.headers.get("x-index-version")
+
+
+@cache
+def _page_file(name: str) -> bytes:
+    return files("serving").joinpath("page", name).read_bytes()

@@ -1,0 +1,40 @@
+"""The gateway: the HTTP surface in a Serve replica, with the four stages behind handles.
+
+Ray Serve calls the constructor with the handles and then asks for the ASGI application.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+
+from domain.ports import Stages
+from serving.api import Service, create_app
+from serving.remote import Patience, readiness, remote_stages
+from serving.telemetry import Prometheus, Telemetry
+
+Ready = Callable[[], Awaitable[Mapping[str, bool]]]
+MakeService = Callable[[Stages, Ready, Telemetry], Service]
+
+
+class Gateway:
+    """One gateway replica. `make_service` comes from the composition root and adds rules, registry and access."""
+
+    def __init__(
+        self,
+        make_service: MakeService,
+        patience: Patience,
+        metrics_folder: Path | None,
+        handles: Mapping[str, Any],  # Any: Ray's DeploymentHandle, by stage name
+    ) -> None:
+        # Serve's own loggers stay as they are; ours speak only when something is wrong.
+        logging.getLogger("tidegate").setLevel(logging.WARNING)
+        telemetry = Prometheus(metrics_folder)
+        stages = remote_stages(handles, patience, telemetry)
+        self._service = make_service(stages, readiness(handles, patience), telemetry)
+
+    def __serve_build_asgi_app__(self) -> Starlette:
+        """The application Serve puts behind its port; Serve itself sends `X-Request-Id` back."""
+        return create_app(self._service, echo_request_id=False)

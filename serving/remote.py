@@ -1,0 +1,237 @@
+"""The four stages a process away: the ports over Ray Serve handles, with patience, one retry and our own errors.
+
+A stage that dies with a request in it is asked once more, because another replica answers; a stream only until its
+first piece, because nothing shown is ever repeated. What a stage raises arrives as the class it raised.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from domain.errors import Overloaded, StageFailed, StageTimeout, TidegateError, UpstreamInterrupted
+from domain.ports import Stages
+from domain.prompt import PromptPlan
+from domain.types import Chunk, Delta, Draft, Hit, Mode, Query, Retrieval, Rewrite, Scope, Turn
+from serving.telemetry import RETRIES, Telemetry
+
+Handle = Any  # Ray's DeploymentHandle
+ATTEMPTS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Seconds each stage has for one attempt, waiting for a free replica included."""
+
+    rewrite_s: float = 5.0
+    retrieve_s: float = 10.0
+    rerank_s: float = 10.0
+    first_token_s: float = 60.0
+    idle_s: float = 30.0
+    ready_s: float = 2.0
+
+
+def remote_stages(handles: Mapping[str, Handle], patience: Patience, telemetry: Telemetry) -> Stages:
+    """The stages behind `handles` (by stage name). Without a "reranker" the fused order stands."""
+    calls = _Calls(telemetry)
+    reranker = handles.get("reranker")
+    return Stages(
+        RemoteRewriter(handles["rewriter"], patience, calls),
+        RemoteRetriever(handles["retriever"], patience, calls),
+        RemoteReranker(reranker, patience, calls) if reranker is not None else None,
+        RemoteGenerator(handles["generator"], patience, calls),
+    )
+
+
+def readiness(handles: Mapping[str, Handle], patience: Patience) -> Callable[[], Awaitable[Mapping[str, bool]]]:
+    """A question to all stages at once: does a replica of yours answer?"""
+
+    async def one(handle: Handle) -> bool:
+        response = handle.ready.remote()
+        try:
+            async with asyncio.timeout(patience.ready_s):
+                return bool(await response)
+        except TimeoutError:
+            response.cancel()
+            return False
+        except _lost():
+            return False
+
+    async def ready() -> Mapping[str, bool]:
+        answers = await asyncio.gather(*(one(handle) for handle in handles.values()))
+        return dict(zip(handles, answers, strict=True))
+
+    return ready
+
+
+class RemoteRewriter:
+    """Rewriter over a handle."""
+
+    def __init__(self, handle: Handle, patience: Patience, calls: "_Calls") -> None:
+        self._handle, self._limit_s, self._calls = handle, patience.rewrite_s, calls
+
+    async def rewrite(self, question: str, history: Sequence[Turn]) -> Rewrite:
+        """As Rewriter.rewrite, or StageFailed."""
+        method = self._handle.rewrite
+        rewrite: Rewrite = await self._calls.one("rewriter", self._limit_s, method, question, tuple(history))
+        return rewrite
+
+    async def paraphrase(self, query: Query) -> Query:
+        """As Rewriter.paraphrase, or StageFailed."""
+        wider: Query = await self._calls.one("rewriter", self._limit_s, self._handle.paraphrase, query)
+        return wider
+
+
+class RemoteRetriever:
+    """Retriever over a handle."""
+
+    def __init__(self, handle: Handle, patience: Patience, calls: "_Calls") -> None:
+        self._handle, self._limit_s, self._calls = handle, patience.retrieve_s, calls
+
+    async def retrieve(
+        self, query: Query, scope: Scope, version: str, n: int, mode: Mode = Mode.HYBRID
+    ) -> Retrieval:
+        """As Retriever.retrieve, or StageFailed."""
+        method = self._handle.retrieve
+        found: Retrieval = await self._calls.one("retriever", self._limit_s, method, query, scope, version, n, mode)
+        return found
+
+    async def chunks(self, ids: Sequence[str], scope: Scope, version: str) -> tuple[Chunk, ...]:
+        """As Retriever.chunks, or StageFailed."""
+        method = self._handle.chunks
+        chunks: tuple[Chunk, ...] = await self._calls.one(
+            "retriever", self._limit_s, method, tuple(ids), scope, version
+        )
+        return chunks
+
+
+class RemoteReranker:
+    """Reranker over a handle."""
+
+    def __init__(self, handle: Handle, patience: Patience, calls: "_Calls") -> None:
+        self._handle, self._limit_s, self._calls = handle, patience.rerank_s, calls
+
+    async def rerank(self, query: Query, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+        """As Reranker.rerank, or StageFailed."""
+        ranked: tuple[Hit, ...] = await self._calls.one(
+            "reranker", self._limit_s, self._handle.rerank, query, tuple(hits)
+        )
+        return ranked
+
+
+class RemoteGenerator:
+    """Generator over a handle. Closing the stream cancels it in the replica."""
+
+    def __init__(self, handle: Handle, patience: Patience, calls: "_Calls") -> None:
+        self._stream = handle.options(stream=True).generate
+        self._patience, self._calls = patience, calls
+
+    async def generate(self, plan: PromptPlan) -> AsyncIterator[Delta | Draft]:
+        """As Generator.generate, or StageFailed; UpstreamInterrupted when the replica dies after the first piece."""
+        pieces, first = await self._begin(plan)
+        try:
+            piece: Delta | Draft | None = first
+            while piece is not None:
+                yield piece
+                piece = await self._next(pieces, self._patience.idle_s)
+        except _lost() as error:
+            text = "The generator died while it was writing: what was shown is not a whole answer, ask again."
+            raise UpstreamInterrupted(text, "generator") from error
+        finally:
+            pieces.cancel()
+
+    async def _begin(self, plan: PromptPlan) -> tuple[Any, Delta | Draft | None]:  # Any: DeploymentResponseGenerator
+        for attempt in range(1, ATTEMPTS + 1):
+            pieces = self._stream.remote(plan)
+            try:
+                return pieces, await self._next(pieces, self._patience.first_token_s)
+            except _lost() as error:
+                self._calls.died("generator", attempt, error)
+            except BaseException:
+                pieces.cancel()
+                raise
+        raise RuntimeError("A retry ended without an outcome: this is a bug in serving/remote.py.")
+
+    async def _next(self, pieces: Any, limit_s: float) -> Delta | Draft | None:  # Any: DeploymentResponseGenerator
+        try:
+            async with asyncio.timeout(limit_s) as limit:
+                piece: Delta | Draft = await anext(pieces)
+                return piece
+        except StopAsyncIteration:
+            return None
+        except TimeoutError as error:
+            raise _timeout("generator", limit_s, error, limit.expired()) from error
+        except _lost():
+            raise
+        except Exception as error:
+            raise _ours(error, "generator") from error
+
+
+class _Calls:
+    """One unary call with patience and a retry; the only place that decides about either."""
+
+    def __init__(self, telemetry: Telemetry) -> None:
+        self._telemetry = telemetry
+
+    async def one(self, stage: str, limit_s: float, method: Any, *arguments: object) -> Any:  # Any: Ray's handle method
+        """What `method` returns in a replica."""
+        for attempt in range(1, ATTEMPTS + 1):
+            response = method.remote(*arguments)
+            try:
+                async with asyncio.timeout(limit_s) as limit:
+                    return await response
+            except TimeoutError as error:
+                response.cancel()
+                raise _timeout(stage, limit_s, error, limit.expired()) from error
+            except asyncio.CancelledError:
+                response.cancel()
+                raise
+            except _lost() as error:
+                self.died(stage, attempt, error)
+            except Exception as error:
+                raise _ours(error, stage) from error
+        raise RuntimeError("A retry ended without an outcome: this is a bug in serving/remote.py.")
+
+    def died(self, stage: str, attempt: int, error: Exception) -> None:
+        """Returns when the call may be made again; raises StageFailed otherwise."""
+        if attempt == ATTEMPTS:
+            raise StageFailed(f"The {stage} died twice on this request: try again.", stage, 1.0) from error
+        self._telemetry.add(RETRIES, 1, stage)
+
+
+def _timeout(stage: str, limit_s: float, error: Exception, ours: bool) -> TidegateError:
+    """Our own limit, or a TimeoutError that the stage itself raised."""
+    if not ours:
+        return _ours(error, stage)
+    return StageTimeout(f"The {stage} did not answer within {limit_s:g} s: try again.", stage, 1.0)
+
+
+def _ours(error: Exception, stage: str) -> TidegateError:
+    """The error as one of our classes: the one raised in the replica, or a failed stage."""
+    from ray.exceptions import RayTaskError
+    from ray.serve.exceptions import BackPressureError
+
+    cause = error.cause if isinstance(error, RayTaskError) else error
+    if isinstance(cause, TidegateError):
+        return cause
+    if isinstance(cause, BackPressureError):
+        return Overloaded(f"The {stage} has more requests waiting than it may: try again.", stage, 1.0)
+    return StageFailed(f"The {stage} failed ({type(cause).__name__}): its log says why.", stage)
+
+
+def _lost() -> tuple[type[Exception], ...]:
+    """What Ray raises when the replica, not the work, is gone. In throughput mode calls travel by gRPC, which has its
+    own word for a connection that broke under a call.
+    """
+    import grpc
+    from ray.exceptions import NodeDiedError, ObjectLostError, RayActorError, WorkerCrashedError
+    from ray.serve.exceptions import RequestCancelledError
+
+    return (
+        RayActorError,
+        NodeDiedError,
+        ObjectLostError,
+        WorkerCrashedError,
+        grpc.aio.AioRpcError,
+        RequestCancelledError,
+    )

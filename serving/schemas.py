@@ -1,0 +1,332 @@
+"""What a request body may look like, and how answers, hits, versions and errors look on the wire.
+
+Reading is strict: a wrong type is refused, not coerced, and an unknown field is refused with the nearest known one.
+All problems of one body are told at once. Writing is plain dictionaries for orjson; nothing here knows HTTP.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Literal, TypeVar
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from domain.errors import BadRequest, TidegateError, TooLong
+from domain.policies import Naming
+from domain.types import (
+    Answer,
+    Citation,
+    Hit,
+    IndexVersion,
+    Mode,
+    PoolEntry,
+    Role,
+    Rollout,
+    Session,
+    Turn,
+)
+
+Json = dict[str, Any]  # what orjson reads and writes
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one request may ask for, and how many may be asked at once. The length of a question is a rule, not a limit."""
+
+    max_body_bytes: int = 1 << 20
+    max_k: int = 100
+    max_turns: int = 200
+    max_pool: int = 1_000
+    max_in_flight: int = 200
+    keep_alive_s: float = 15.0
+    body_timeout_s: float = 20.0
+
+
+# ---------------------------------------------------------------------------------------------- bodies
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class TurnBody(_Strict):
+    """One message of the conversation so far."""
+
+    role: Literal["user", "assistant"]
+    text: str
+
+
+class PoolBody(_Strict):
+    """A chunk of the conversation's pool and the user turn (from 1) in which it joined."""
+
+    id: str = Field(min_length=1, max_length=1000)
+    turn: int = Field(ge=1, le=1_000_000)
+
+
+class SessionBody(_Strict):
+    """A conversation as the client carries it. A missing `id` means a new conversation."""
+
+    id: str | None = Field(default=None, min_length=1, max_length=200)
+    turns: tuple[TurnBody, ...] = Field(default=(), strict=False)
+    pool: tuple[str | PoolBody, ...] = Field(default=(), strict=False)
+
+
+class AnswerBody(_Strict):
+    """`POST /v1/answers`. A missing `k` means the configured number of chunks."""
+
+    question: str
+    session: SessionBody | None = None
+    stream: bool = False
+    deeper: bool = False
+    k: int | None = None
+
+
+class SearchBody(_Strict):
+    """`POST /v1/search`. A missing `rerank` means: as answers are served."""
+
+    query: str
+    k: int = 10
+    mode: Literal["hybrid", "lexical", "dense"] = "hybrid"
+    rerank: bool | None = None
+
+
+Body = TypeVar("Body", AnswerBody, SearchBody)
+
+
+def read_answer(raw: bytes, limits: Limits, max_chars: int) -> AnswerBody:
+    """The body of an answer request. Raises BadRequest or TooLong naming the first field, with every problem told."""
+    body, problems = _read(raw, AnswerBody, limits)
+    if body is not None:
+        problems += _text_problems("question", body.question, max_chars)
+        problems += _k_problems(body.k, limits.max_k)
+        if body.session:
+            problems += _count_problems("session.turns", body.session.turns, limits.max_turns)
+            problems += _count_problems("session.pool", body.session.pool, limits.max_pool)
+    _refuse(problems)
+    return body  # type: ignore[return-value]  # None only with problems, and those have been raised
+
+
+def read_search(raw: bytes, limits: Limits, max_chars: int) -> SearchBody:
+    """The body of a search request. Raises as `read_answer` does."""
+    body, problems = _read(raw, SearchBody, limits)
+    if body is not None:
+        problems += _text_problems("query", body.query, max_chars)
+        problems += _k_problems(body.k, limits.max_k)
+    _refuse(problems)
+    return body  # type: ignore[return-value]  # None only with problems, and those have been raised
+
+
+def session_of(body: SessionBody | None, new_id: str) -> Session:
+    """The session a body carries. A bare chunk id is taken to have joined in the turn before this one."""
+    if body is None:
+        return Session(new_id)
+    turns = tuple(Turn(Role(turn.role), turn.text) for turn in body.turns)
+    asked = sum(turn.role is Role.USER for turn in turns)
+    pool = tuple(
+        PoolEntry(e, max(1, asked)) if isinstance(e, str) else PoolEntry(e.id, min(e.turn, asked + 1))
+        for e in body.pool
+    )
+    return Session(body.id or new_id, turns, pool)
+
+
+def mode_of(body: SearchBody) -> Mode:
+    """Which arms a search wants."""
+    return Mode(body.mode)
+
+
+# ---------------------------------------------------------------------------------------------- problems
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    field: str
+    sentence: str
+    too_long: bool = False
+
+
+def _read(raw: bytes, shape: type[Body], limits: Limits) -> tuple[Body | None, list[_Problem]]:
+    """The body, or the problems that kept it from being one."""
+    try:
+        value = orjson.loads(raw)  # refuses NaN, bad UTF-8, lone surrogates and depths that would exhaust the stack
+    except orjson.JSONDecodeError as error:
+        return None, [_Problem("", f"The body is not JSON ({error}): send an object in UTF-8.")]
+    if not isinstance(value, dict):
+        return None, [_Problem("", f"The body is a JSON {_kind(value)}: send an object.")]
+    try:
+        return shape.model_validate(value), []
+    except ValidationError as error:
+        return None, [_problem(e, shape, limits) for e in error.errors(include_url=False, include_context=True)]
+
+
+def _problem(error: Any, shape: type[BaseModel], limits: Limits) -> _Problem:  # Any: pydantic's ErrorDetails
+    """One pydantic complaint as a sentence: the field, the value, what is wanted."""
+    path = [str(part) for part in error["loc"] if part not in ("str", "PoolBody")]
+    field, name, kind = ".".join(path), path[-1] if path else "", error["type"]
+    if kind == "extra_forbidden":
+        known = list(_fields_at(shape, path[:-1]))
+        near = get_close_matches(name, known, 1, 0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}."
+        return _Problem(field[:80], f"{field[:80]!r} is not a known field: {hint}")
+    if kind == "missing":
+        return _Problem(field, f"{field!r} is missing: it is required.")
+    if name == "k":
+        return _Problem(field, _k_sentence(error["input"], limits.max_k))
+    return _Problem(field, f"{field!r} is {_shown(error['input'])}: {error['msg'][:1].lower()}{error['msg'][1:]}.")
+
+
+def _fields_at(shape: type[BaseModel], path: Sequence[str]) -> Iterable[str]:
+    """The field names known where `path` points; list positions are stepped over."""
+    places: dict[str, type[BaseModel]] = {"session": SessionBody, "turns": TurnBody, "pool": PoolBody}
+    for part in path:
+        shape = places.get(part, shape)
+    return shape.model_fields
+
+
+def _text_problems(field: str, text: str, limit: int) -> list[_Problem]:
+    if len(text) > limit:
+        return [_Problem(field, f"{field!r} has {len(text):,} characters: at most {limit:,} are read.", too_long=True)]
+    # Zero-width and control characters alone are as blank as blanks: a search for them would find arbitrary text.
+    if not any(character.isprintable() and not character.isspace() for character in text):
+        return [_Problem(field, f"{field!r} is blank: write at least one character.")]
+    return []
+
+
+def _k_problems(k: int | None, limit: int) -> list[_Problem]:
+    return [_Problem("k", _k_sentence(k, limit))] if k is not None and not 1 <= k <= limit else []
+
+
+def _k_sentence(value: object, limit: int) -> str:
+    return f"'k' is {_shown(value)}: a whole number from 1 to {limit} is wanted."
+
+
+def _count_problems(field: str, items: Sequence[object], limit: int) -> list[_Problem]:
+    if len(items) <= limit:
+        return []
+    return [_Problem(field, f"{field!r} has {len(items):,} entries: at most {limit:,} are read.", too_long=True)]
+
+
+def _refuse(problems: Sequence[_Problem]) -> None:
+    if problems:
+        kind = TooLong if any(problem.too_long for problem in problems) else BadRequest
+        raise kind(" ".join(problem.sentence for problem in problems[:8]), problems[0].field)
+
+
+def _shown(value: object) -> str:
+    """A value as it came, cut short: a megabyte of nonsense is not sent back."""
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _kind(value: object) -> str:
+    kinds = {list: "list", str: "string", int: "number", float: "number", bool: "boolean"}
+    return kinds.get(type(value), "null")
+
+
+# ---------------------------------------------------------------------------------------------- replies
+
+
+def error_json(error: TidegateError, message: str, request_id: str) -> Json:
+    """The one shape of every error. `message` is the scrubbed text."""
+    return failure_json(error.code, message, error.retryable, request_id, getattr(error, "field", ""))
+
+
+def failure_json(code: str, message: str, retryable: bool, request_id: str, field: str = "") -> Json:
+    """As `error_json`, from its parts."""
+    said: Json = {"code": code, "message": message, "retryable": retryable, "request_id": request_id}
+    return {"error": said | ({"field": field} if field else {})}
+
+
+def answer_json(answer: Answer) -> Json:
+    """The body of a finished answer; the terminal `done` event carries the same."""
+    trace = answer.trace
+    return {
+        "id": trace.id,
+        "answer": answer.text,
+        "citations": [citation_json(citation) for citation in answer.citations],
+        "consulted": [citation_json(citation) for citation in answer.consulted],
+        "grounding": answer.grounding.value,
+        "status": answer.status.value,
+        "session": session_json(answer.session),
+        "rewrite": {
+            "query": answer.rewrite.query.text,
+            "status": answer.rewrite.status.value,
+            "reason": answer.rewrite.reason,
+        },
+        "index_version": trace.version,
+        "trace_id": trace.id,
+        "stage_ms": dict(trace.stage_ms),
+        "usage": {
+            "input_tokens": trace.usage.input_tokens,
+            "output_tokens": trace.usage.output_tokens,
+            "cache_read_tokens": trace.usage.cache_read_tokens,
+            "cache_write_tokens": trace.usage.cache_write_tokens,
+        },
+        "notes": list(trace.notes),
+    }
+
+
+def citation_json(citation: Citation) -> Json:
+    """A citation as the page and every client see it; its strings were scrubbed when it was built."""
+    return {
+        "marker": citation.sid,
+        "chunk_id": citation.chunk_id,
+        "doc_id": citation.doc_id,
+        "title": citation.label,
+        "uri": citation.uri,
+        "source": citation.source,
+        "published": citation.published,
+        "quote": citation.quote,
+        "joined_turn": citation.joined_turn,
+    }
+
+
+def session_json(session: Session) -> Json:
+    """The session for the client to carry into its next turn."""
+    return {
+        "id": session.id,
+        "turns": [{"role": turn.role.value, "text": turn.text} for turn in session.turns],
+        "pool": [{"id": entry.chunk_id, "turn": entry.joined_turn} for entry in session.pool],
+    }
+
+
+def hit_json(hit: Hit, naming: Naming) -> Json:
+    """A search hit, every visible string scrubbed."""
+    source = hit.chunk.source
+    return {
+        "chunk_id": hit.chunk.id,
+        "doc_id": source.doc_id,
+        "title": naming.scrub(source.title),
+        "text": naming.scrub(hit.chunk.text),
+        "uri": naming.scrub(source.uri),
+        "source": source.source,
+        "published": source.published,
+        "score": hit.score,
+        "rank": hit.rank,
+        "method": hit.method,
+    }
+
+
+def version_json(version: IndexVersion) -> Json:
+    """An index version as `/v1/versions` lists it."""
+    return {
+        "id": version.id,
+        "parent": version.parent,
+        "chunker": version.chunker,
+        "analyser": version.analyser,
+        "embedder": version.embedder,
+        "documents": version.documents,
+        "chunks": version.chunks,
+        "built_at": version.built_at,
+    }
+
+
+def rollout_json(rollout: Rollout) -> Json:
+    """The pointer as it stands."""
+    return {
+        "stable": rollout.stable,
+        "canary": rollout.canary,
+        "share": rollout.share,
+        "previous": rollout.previous,
+        "revision": rollout.revision,
+    }
