@@ -41,7 +41,7 @@ def digest(settings: Section, leave_out: frozenset[str] = NOT_SERVED) -> str:
 
 MASK = "********"
 _SECRET_KEY = re.compile(
-    r"(^|[._])(secret|password|passwd|credentials?|api_?key|access_key\w*|private_key)($|[._])", re.I
+    r"secret|passw(or)?d|credential|api_?key|access_?key|private_?key|(^|[._])(\w+_)?token$", re.IGNORECASE
 )
 _CREDENTIALS_IN_URL = re.compile(r"(?<=://)[^/?#\s]*@")
 

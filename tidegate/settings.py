@@ -12,10 +12,11 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^\S(.*\S)?$")]
-ModelId = Annotated[str, StringConstraints(max_length=2048, pattern=r"^[\w.:/-]+$")]
-Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
-Url = Annotated[str, StringConstraints(max_length=2048, pattern=r"^https?://[^\s/]\S*$")]
+# The text beside a pattern is what an error says is wanted.
+Name = Annotated[str, StringConstraints(max_length=200, pattern=r"^\S(.*\S)?$"), "text without blanks at its ends"]
+ModelId = Annotated[str, StringConstraints(max_length=2048, pattern=r"^[\w.:/-]+$"), "a model id without blanks"]
+Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$"), "a region like eu-central-1"]
+Url = Annotated[str, StringConstraints(max_length=2048, pattern=r"^https?://[^\s/]\S*$"), "an http(s) address"]
 Folder = Annotated[Path, Field(strict=False)]  # strict mode would refuse the text a YAML file can hold
 Names = Annotated[tuple[Name, ...], Field(strict=False)]  # ... and the list
 Share = Annotated[float, Field(ge=0, le=1)]

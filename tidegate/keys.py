@@ -1,0 +1,189 @@
+"""What may be written where: the keys there are, what each one takes, and the nearest valid spelling of a wrong one.
+
+Everything is derived from the models in settings.py. A key is a path with dots: `retrieval.k1`. The one mapping,
+`evaluation.floors`, is treated as a section whose keys are names of metrics.
+"""
+
+import difflib
+import json
+import math
+import os
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union
+
+from annotated_types import Ge, Le
+from pydantic.fields import FieldInfo
+
+from tidegate import yamlfile
+from tidegate.effective import shown
+from tidegate.settings import ANSWER_METRICS, DEFAULT_FLOORS, RANKED_METRICS, Section, Settings
+
+FLOORS = "evaluation.floors"
+TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+class Unreadable(Exception):
+    """A text is not of the kind its key takes. Never leaves this ring: loading.py turns it into a problem."""
+
+
+# ---------------------------------------------------------------------------------------------- the keys there are
+
+
+def field_of(key: str) -> FieldInfo | None:
+    """The field a value may be written to, or None for a section and for what does not exist."""
+    above, _, name = key.rpartition(".")
+    return _fields().get(FLOORS if above == FLOORS and name else key) if key != FLOORS else None
+
+
+def children(key: str) -> tuple[str, ...]:
+    """The names that may stand below a section (`""` is the top); empty for anything else."""
+    return _sections().get(key, ())
+
+
+def nearest_key(key: str) -> str:
+    """The existing key most like a wrong one, or "": by whole path, then among its siblings, then by last name."""
+    *above, name = key.split(".")
+    every = [*(path for path in _fields() if path != FLOORS), *(f"{FLOORS}.{metric}" for metric in DEFAULT_FLOORS)]
+    if near := difflib.get_close_matches(key, every, n=1, cutoff=0.8):
+        return near[0]
+    siblings = children(".".join(above))
+    if ".".join(above) == FLOORS:
+        siblings += tuple(f"{metric}@{name.partition('@')[2] or 6}" for metric in RANKED_METRICS)
+    if near := difflib.get_close_matches(name, siblings, n=1):
+        return ".".join([*above, near[0]])
+    by_name = {path.rpartition(".")[2]: path for path in reversed(every)}
+    near = difflib.get_close_matches(name, by_name, n=1, cutoff=0.55)
+    return by_name[near[0]] if near else ""
+
+
+@cache
+def _fields() -> Mapping[str, FieldInfo]:
+    return dict(_walk(Settings, ""))
+
+
+@cache
+def _sections() -> Mapping[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {FLOORS: (*DEFAULT_FLOORS, *ANSWER_METRICS)}
+    for key in _fields():
+        parts = key.split(".")
+        for depth in range(len(parts)):
+            above = ".".join(parts[:depth])
+            found[above] = tuple(dict.fromkeys((*found.get(above, ()), parts[depth])))
+    return found
+
+
+def _walk(section: type[Section], under: str) -> Iterator[tuple[str, FieldInfo]]:
+    for key, field in section.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, Section):
+            yield from _walk(kind, f"{under}{key}.")
+        else:
+            yield f"{under}{key}", field
+
+
+# ---------------------------------------------------------------------------------------------- what a key takes
+
+
+def wanted(field: FieldInfo) -> str:
+    """What a field takes, as words for a person: `a whole number from 1 to 65535`."""
+    kind, notes, optional = _kind(field)
+    if typing.get_origin(kind) is Literal:
+        text = f"one of {', '.join(typing.get_args(kind))}"
+    elif kind is tuple:
+        text = "a list of names"
+    elif kind in (int, float):
+        low, high = (n.ge for n in notes if isinstance(n, Ge)), (n.le for n in notes if isinstance(n, Le))
+        text = f"a {'whole ' if kind is int else ''}number from {next(low)} to {next(high)}"
+    else:
+        text = {bool: "true or false", Path: "a path"}.get(kind) or next(n for n in notes if isinstance(n, str))
+    return f"{text}, or null" if optional else text
+
+
+def from_yaml(field: FieldInfo, value: object, base: Path) -> object:
+    """The value as the model takes it: `yes` and `off` become booleans, texts become paths below `base`.
+
+    Whatever does not fit is handed on unchanged, for the model to refuse.
+    """
+    kind, _, _ = _kind(field)
+    if kind is bool and isinstance(value, str) and value.lower() in TRUE + FALSE:
+        return value.lower() in TRUE
+    if kind is Path and isinstance(value, str | Path) and str(value).strip() and "\0" not in str(value):
+        return Path(os.path.abspath(base / os.path.expanduser(value)))  # noqa: PTH100, PTH111 - `..` goes, links stay
+    return value
+
+
+def from_text(field: FieldInfo, text: str, base: Path) -> object:
+    """A variable's or option's text as the model takes it; what it means depends on the field. Raises Unreadable."""
+    kind, _, optional = _kind(field)
+    plain = text.strip()
+    if not plain:
+        raise Unreadable
+    if optional and plain == "null":
+        return None
+    if kind in (int, float):
+        return _number(plain)
+    if kind is bool:
+        if plain.lower() not in TRUE + FALSE:
+            raise Unreadable
+        return plain.lower() in TRUE
+    if kind is tuple:
+        return _list(plain)
+    return from_yaml(field, text, base)
+
+
+def nearest_word(field: FieldInfo, value: object) -> str:
+    """The choice most like a wrong word, or ""."""
+    kind, _, _ = _kind(field)
+    if not isinstance(value, str):
+        return ""
+    choices = typing.get_args(kind) if typing.get_origin(kind) is Literal else (*TRUE, *FALSE) if kind is bool else ()
+    return next(iter(difflib.get_close_matches(value.lower(), choices, n=1)), "")
+
+
+def printable(key: str, value: object) -> str:
+    """The value on one line of at most 80 characters, masked where it is secret, safe for any terminal."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, float) and not math.isfinite(value):
+        return ".nan" if math.isnan(value) else f"{'-' if value < 0 else ''}.inf"
+    text = json.dumps(shown(key, value), ensure_ascii=True, default=str)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _kind(field: FieldInfo) -> tuple[Any, tuple[object, ...], bool]:
+    """(bare type, constraints, may be null). `tuple` stands for a list of names; a floor's kind is its number's."""
+    kind: Any = field.annotation  # Any: pydantic's own word for a type expression
+    notes: tuple[object, ...] = tuple(field.metadata)
+    optional = False
+    if typing.get_origin(kind) is Mapping:  # never reached for sections; a floor may be removed
+        kind, optional = typing.get_args(kind)[1], True
+    if typing.get_origin(kind) in (Union, types.UnionType):
+        (kind,), optional = (arm for arm in typing.get_args(kind) if arm is not type(None)), True
+    if typing.get_origin(kind) is Annotated:
+        kind, *more = typing.get_args(kind)
+        inner = [part for note in more for part in (note.metadata if isinstance(note, FieldInfo) else [note])]
+        notes += tuple(inner)
+    return (tuple if typing.get_origin(kind) is tuple else kind), notes, optional
+
+
+def _number(text: str) -> object:
+    try:
+        value = yamlfile.scalar(text)
+    except ValueError:  # more digits than Python converts
+        raise Unreadable from None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Unreadable
+    return value
+
+
+def _list(text: str) -> object:
+    if not text.startswith("["):
+        return [item.strip() for item in text.split(",")]
+    entries, faults = yamlfile.read(f"list: {text}")
+    if faults or len(entries) != 1:
+        raise Unreadable
+    return entries[0].value
