@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 
 from tidegate import yamlfile
 from tidegate.effective import shown
-from tidegate.settings import ANSWER_METRICS, DEFAULT_FLOORS, RANKED_METRICS, Section, Settings
+from tidegate.settings import DEFAULT_FLOORS, PLAIN, RANKED, Section, Settings
 
 FLOORS = "evaluation.floors"
 TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
@@ -52,7 +52,7 @@ def nearest_key(key: str) -> str:
         return near[0]
     siblings = children(".".join(above))
     if ".".join(above) == FLOORS:
-        siblings += tuple(f"{metric}@{name.partition('@')[2] or 6}" for metric in RANKED_METRICS)
+        siblings += tuple(f"{metric}@{name.partition('@')[2] or 6}" for metric in RANKED)
     if near := difflib.get_close_matches(name, siblings, n=1):
         return ".".join([*above, near[0]])
     by_name = {path.rpartition(".")[2]: path for path in reversed(every)}
@@ -67,7 +67,7 @@ def _fields() -> Mapping[str, FieldInfo]:
 
 @cache
 def _sections() -> Mapping[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {FLOORS: (*DEFAULT_FLOORS, *ANSWER_METRICS)}
+    found: dict[str, tuple[str, ...]] = {FLOORS: (*DEFAULT_FLOORS, *PLAIN)}
     for key in _fields():
         parts = key.split(".")
         for depth in range(len(parts)):

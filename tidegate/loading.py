@@ -257,7 +257,8 @@ def _problems(detail: ErrorDetails, given: _Layer) -> Iterator[Problem]:
     if detail["type"] == "contradiction":
         for key, want in detail["ctx"]["found"]:
             path = f"{under}.{key}" if under else key
-            yield Problem(given[path].origin, path, f"got {keys.printable(path, given[path].value)}, wanted {want}")
+            one = given.get(path) or _below(path, given)
+            yield Problem(one.origin, path, f"got {keys.printable(path, one.value)}, wanted {want}")
         return
     path = next(key for key in (under, under.rpartition(".")[0]) if key in given)  # an item of a list is its key's
     field, one = keys.field_of(path), given[path]
@@ -268,10 +269,19 @@ def _problems(detail: ErrorDetails, given: _Layer) -> Iterator[Problem]:
         yield Problem(one.origin, path, text, keys.nearest_word(field, one.value))
 
 
+def _below(section: str, given: _Layer) -> _Given:
+    """What is given below a section, with the origin of whoever set something there last."""
+    inside = {key: one for key, one in given.items() if key.startswith(f"{section}.")}
+    origins = [one.origin for one in inside.values() if one.origin != "default"]
+    return _Given({key.removeprefix(f"{section}."): one.value for key, one in inside.items()}, [*origins, "default"][0])
+
+
 def _unknown(place: str, key: str, value: object) -> Problem:
     name = key if key.isprintable() else ascii(key)
     if below := keys.children(key):
-        return Problem(place, name, f"is a section, wanted one of the keys below it: {', '.join(below)}")
+        return Problem(
+            place, name, f"is a section (got {keys.printable(key, value)}), wanted a key below it: {', '.join(below)}"
+        )
     return Problem(place, name, f"is not a setting (got {keys.printable(key, value)})", keys.nearest_key(key))
 
 

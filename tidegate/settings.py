@@ -23,12 +23,17 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(ge=0.001, le=600)]
 Replicas = Annotated[int, Field(ge=1, le=1000)]
 
-RANKED_METRICS = ("recall", "ndcg", "mrr", "evidence_recall", "full_chain_recall")  # written with a cutoff: recall@6
-ANSWER_METRICS = ("citation_precision", "citation_recall", "answer_correctness", "abstention", "grounded")
-Metric = Annotated[
-    str,
-    StringConstraints(pattern=rf"^(({'|'.join(RANKED_METRICS)})@[1-9][0-9]{{0,3}}|{'|'.join(ANSWER_METRICS)})$"),
-]
+# The names of eval/metrics.py and the gates of eval/gates.py, written again (a test compares them) because those
+# modules bring an HTTP client, and the command line must start at once.
+RANKED = ("recall", "ndcg", "mrr", "evidence_recall", "full_chain_recall")  # written with a cutoff: recall@6
+PLAIN = (
+    "citation_precision", "citation_recall", "answer_correctness", "abstention", "answered", "grounded", "success"
+)  # fmt: skip
+REQUIRED = {
+    "recall": ("recall", "evidence_recall", "full_chain_recall"),
+    "citation": ("citation_recall", "citation_precision"),
+}
+Metric = Annotated[str, StringConstraints(pattern=rf"^(({'|'.join(RANKED)})@[1-9][0-9]{{0,3}}|{'|'.join(PLAIN)})$")]
 
 
 class Section(BaseModel):
@@ -284,6 +289,12 @@ class Evaluation(Section):
     questions: int = Field(default=300, ge=1, le=1_000_000, description="Questions drawn from the set, at most.")
     seed: int = Field(default=7, ge=0, le=2**31 - 1, description="Seed of the draw and of the resampling.")
     workers: int = Field(default=2, ge=1, le=256, description="Questions answered at once.")
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        bases = {name.partition("@")[0] for name in self.floors}
+        for kind, names in REQUIRED.items():
+            if bases.isdisjoint(names):
+                yield "floors", f"a {kind} floor (one of {', '.join(names)}), or nothing guards a promotion"
 
 
 class Sample(Section):
