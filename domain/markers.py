@@ -7,6 +7,7 @@ result cannot depend on how the text was cut into chunks.
 What the model may write, and what becomes of it (evidence S1..Sn):
 
   [S1]  [S1][S2]  [S1, S2]  [S1 S2]      markers; the normal form is [S1][S2]
+  [S1-S3]  [S1-3]                        a range: every source in it that was supplied
   [s1]  [S01]  [ Ｓ１ ]  ［S1］  【S1】     the same marker, written carelessly: same normal form
   [S99]  [S0]  [S-1]                     no such source: removed with the blanks before it, and counted
   [S1](address)   [words](address)       the label stays, the address goes; an image's address likewise
@@ -15,7 +16,7 @@ What the model may write, and what becomes of it (evidence S1..Sn):
                                          that title was supplied its name gives way to "unverified source"
   `a[S1]`  ```...```  ~~~...~~~           code: untouched, no citation. A span ends with its line at the latest, an
                                          open fence with the text. Indentation alone does not make code.
-  \\[S1\\]  [S1-S3]  [S1, p. 4]  [1]       plain text
+  \\[S1\\]  [S1, p. 4]  [S1 and S2]  [1]       plain text
   "... [S1" at the very end              half a marker: removed with the blanks before it, and nothing else
 """
 
@@ -30,8 +31,9 @@ ADDRESS_LIMIT = 2048  # the customary longest web address; what is longer and un
 BLANK_LIMIT = 32  # blanks held in case the next thing is a marker that goes
 
 _CLOSING = {"[": "]", "［": "］", "【": "】"}
-_GROUP = re.compile(r"\s*S-?\d+(?:[\s,;]+S-?\d+)*[\s,;]*")
-_GROUP_SO_FAR = re.compile(r"\s*(?:S-?\d+[\s,;]+)*(?:S-?\d*)?")
+_ITEM = r"S-?\d+(?:-S?\d+)?"
+_GROUP = re.compile(rf"\s*{_ITEM}(?:[\s,;]+{_ITEM})*[\s,;]*")
+_GROUP_SO_FAR = re.compile(rf"\s*(?:{_ITEM}[\s,;]+)*(?:S-?\d*|S-?\d+-S?\d*)?")
 _FILE_NAME = re.compile(r"[^\s\[\]()]+\.(?:pdf|docx?|pptx?|xlsx?|html?|md|rst|txt|epub)", re.IGNORECASE)
 _ATTRIBUTION = ("source:", "sources:")
 _ADDRESS = re.compile(r"<?(?:[a-z][a-z0-9+.-]*://|(?:mailto|tel|data|javascript):|www\.|//|\.{0,2}/\w)", re.IGNORECASE)
@@ -63,7 +65,7 @@ class MarkerReader:
     """
 
     def __init__(self, sids: Collection[str], titles: Collection[str] = ()) -> None:
-        self._sids = frozenset(sids)
+        self._sids = tuple(sids)
         self._titles = frozenset(title.strip().casefold() for title in titles)
         self._out: list[Piece] = []
         self._state = self._in_text
@@ -180,9 +182,7 @@ class MarkerReader:
         hold, self._hold = self._hold, ""
         inner = _plain(hold[1:])
         if _GROUP.fullmatch(inner):
-            wanted = [f"S{int(number)}" for number in re.findall(r"S(-?\d+)", inner)]
-            found = [sid for sid in dict.fromkeys(wanted) if sid in self._sids]
-            self.dropped += sum(sid not in self._sids for sid in wanted)
+            found = self._resolve(inner)
             self._state = self._after_definition if self._fresh and found else self._after_bracket
             self._mark(found)
         elif self._opener == "[" and _FILE_NAME.fullmatch(hold[1:]) and not self._supplied(hold[1:]):
@@ -192,6 +192,16 @@ class MarkerReader:
             self._say(hold + char)
             self._open_brackets = max(self._open_brackets - 1, 0)
             self._state = self._after_bracket if char == "]" else self._in_text
+
+    def _resolve(self, inner: str) -> list[str]:
+        """The supplied sources that a group of markers names, once each, in its order."""
+        found: list[str] = []
+        for first, last in re.findall(r"S(-?\d+)(?:-S?(\d+))?", inner):
+            numbers = range(int(first), int(last or first) + 1)
+            named = [sid for sid in self._sids if int(sid[1:]) in numbers]
+            self.dropped += not named
+            found += named
+        return list(dict.fromkeys(found))
 
     def _mark(self, found: list[str]) -> None:
         if not found:
@@ -326,7 +336,7 @@ class MarkerReader:
         if char != "\n":
             self._tick = self._tick + char if len(self._tick) < HOLD_LIMIT else "x"
             return
-        line, self._tick = self._tick.strip(), ""
+        line, self._tick = self._tick.strip(" \t\r>"), ""
         if len(line) >= len(self._fence) and set(line) == {self._fence[0]}:
             self._state = self._in_text
             self._fresh = self._line_start = True
@@ -338,4 +348,4 @@ class MarkerReader:
 
 def _plain(text: str) -> str:
     """Marker letters and digits in their plain form: full-width ones narrowed, s raised."""
-    return unicodedata.normalize("NFKC", text).replace("s", "S")
+    return unicodedata.normalize("NFKC", text).replace("s", "S").replace("\u2013", "-").replace("\u2011", "-")

@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 
 from domain.errors import ConfigError
 from domain.markers import Marker, Piece
@@ -31,6 +32,7 @@ MAX_FILL = 32
 _STANDINS = (REDACTED, "[redacted]", "[withheld]", "[...]", "\u2588\u2588\u2588")
 
 _EMPHASIS = frozenset("*_~`")
+_BALANCED = frozenset("*~`")  # "_" inside a word is no emphasis in Markdown
 _HYPHENS = frozenset("-\u2010\u2011\u00ad\u058a\u2043")
 _UNSEEN_LETTERS = frozenset("\u115f\u1160\u3164\u2800")  # fillers that Unicode calls letters or symbols
 _ACCENTS = ((0x0300, 0x036F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE00, 0xFE0F), (0xFE20, 0xFE2F))
@@ -219,8 +221,8 @@ class Scrubber:
             if position >= self._covered_to:
                 self._out.append(piece)
                 continue
-            if isinstance(piece, Marker) or piece in "*~`":
-                self._kept.append(piece)
+            if isinstance(piece, Marker) or piece in _BALANCED or self._kept[-1:] != [""]:
+                self._kept.append(piece if isinstance(piece, Marker) or piece in _BALANCED else "")
             if self._base == self._covered_to:
                 self._out.extend(_left_open(self._kept))
                 self._kept = []
@@ -233,11 +235,19 @@ class Scrubber:
 def _left_open(kept: Sequence[Piece]) -> list[Piece]:
     """What must follow a stand-in: emphasis that closes something before it, then the markers met inside.
 
-    "**zan**zibrand" becomes "**[name removed]**", while the pair inside "zan**zi**brand" cancels out.
+    `kept` has "" for any run of other characters. "**zan**zibrand" becomes "**[name removed]**", while the pair
+    inside "zan**zi**brand" cancels out.
     """
-    odd = [mark for mark in "*~`" if sum(p == mark for p in kept) % 4 in (1, 2, 3)]
-    marks: list[Piece] = [mark * (sum(p == mark for p in kept) % 4) for mark in odd]
-    return marks + [piece for piece in kept if isinstance(piece, Marker)]
+    open_runs: list[str] = []
+    for mark, run in groupby(kept):
+        if isinstance(mark, Marker) or not mark:
+            continue
+        text = mark * len(list(run))
+        if open_runs[-1:] == [text]:
+            open_runs.pop()
+        else:
+            open_runs.append(text)
+    return [*open_runs, *(piece for piece in kept if isinstance(piece, Marker))]
 
 
 def _term(text: str) -> _Term:

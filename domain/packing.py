@@ -40,8 +40,8 @@ def pack(
     hits: Sequence[Hit],
     turn: int,
     token_cap: int,
-    k: int,
     *,
+    k: int | None = None,
     order: str = "score",
     per_document: int | None = None,
 ) -> tuple[Evidence, ...]:
@@ -49,7 +49,7 @@ def pack(
 
     A chunk comes once; one that is in the pool keeps the turn it joined, others have joined in `turn`. A chunk that
     does not fit is left out whole and smaller ones after it may still come in. `order` is a name in ORDERS;
-    `per_document` limits how many chunks one document may have.
+    `k` None takes all hits; `per_document` limits how many chunks one document may have.
     """
     joined = {chunk.id: joined_turn for chunk, joined_turn in reversed(pool_chunks)}
     taken: dict[str, tuple[Chunk, int]] = {}
@@ -70,9 +70,9 @@ def pack(
     )
 
 
-def _by_rank(pool_chunks: Sequence[tuple[Chunk, int]], hits: Sequence[Hit], k: int) -> Iterator[Chunk]:
+def _by_rank(pool_chunks: Sequence[tuple[Chunk, int]], hits: Sequence[Hit], k: int | None) -> Iterator[Chunk]:
     best = sorted(hits, key=lambda hit: (hit.rank, hit.chunk.id))
-    yield from (hit.chunk for hit in best[: max(k, 0)])
+    yield from (hit.chunk for hit in best[:k])
     newest = sorted(pool_chunks, key=lambda entry: -entry[1])  # stable: within a turn the better one joined first
     yield from (chunk for chunk, _ in newest)
 

@@ -151,14 +151,19 @@ def _safe_uri(uri: str, naming: Naming) -> str:
 
 # ---------------------------------------------------------------------------------------------- grounding, status
 
-_CODE = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1|\Z)|(`+)[^\n]*?\2", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"(`{3,}|~{3,})[^`]*$")
+_SPAN = re.compile(r"(?<!`)(`{1,4})(?!`)[^\n]*?(?<!`)\1(?!`)")
 _MARKERS = re.compile(r"\[(S\d+)\]")
-# A sentence ends with its stop, the quotes that close it and the markers that follow it.
+# A sentence ends with its stop, the quotes that close it and the markers that follow it. A full stop before a small
+# letter or a digit, after a single letter or after a common title is an abbreviation; a line that goes on in small
+# letters was only wrapped.
 _SENTENCE_END = re.compile(
-    r"(?:(?<![\s.(]\w)[.!?\u2026]+[\"'\u201d\u2019)*_]*(?:\s*\[S\d+\])*(?=\s+[^\sa-z]|\s*$)"
+    r"(?<![\s.(]\w)(?<!\b(?:Dr|Mr|Ms|St|vs|Co))(?<!\b(?:Mrs|Inc|Ltd|Fig|Vol))"
+    r"[.!?\u2026]+[\"'\u201d\u2019)*_]*(?:\s*\[S\d+\])*(?=\s+[^\sa-z0-9]|\s*$)"
     r"|[\u3002\uff01\uff1f]+[\"'\u201d\u2019\u300d\uff09)]*(?:\s*\[S\d+\])*"
-    r"|\n+)"
+    r"|\n+(?![a-z])"
 )
+_ENDED = re.compile(r"[.!?\u2026\u3002\uff01\uff1f\]][\"'\u201d\u2019)*_\s]*$")
 _CUT = frozenset({StopReason.LENGTH, StopReason.CONTEXT_FULL, StopReason.TOOL, StopReason.UNKNOWN})
 
 
@@ -166,25 +171,23 @@ def ground(text: str, citations: Sequence[Citation], packed: Sequence[Evidence],
     """How much of the visible `text` rests on cited evidence, by rule.
 
     UNGROUNDED: no evidence, no marker that resolved, or text that a filter put there. GROUNDED: every sentence that
-    claims something carries a resolved marker. PARTIAL: some do. Headings, questions, lead-ins that end with a colon
-    and code claim nothing; a sentence cut off by a limit is not held against the others. This says where claims
+    claims something carries a resolved marker. PARTIAL: some do not. Headings, questions, code and lead-ins that end
+    with a colon claim nothing; a sentence cut off by a limit is not held against the others. This says where claims
     point, not whether they are right: that is measured in eval/.
     """
     if not packed or not citations or stop is StopReason.FILTERED:
         return Grounding.UNGROUNDED
     sids = {citation.sid for citation in citations}
     claims = _claims(text)
-    if stop in _CUT and len(claims) > 1 and not claims[-1].rstrip().endswith((".", "!", "]", "\u3002")):
+    if stop in _CUT and claims and not _ENDED.search(claims[-1]):
         claims.pop()
-    backed = [any(sid in sids for sid in _MARKERS.findall(claim)) for claim in claims]
-    if not any(backed):
-        return Grounding.UNGROUNDED
+    backed = [not sids.isdisjoint(_MARKERS.findall(claim)) for claim in claims]
     return Grounding.GROUNDED if all(backed) else Grounding.PARTIAL
 
 
 def _claims(text: str) -> list[str]:
     """The sentences that claim something, each with the markers that follow it."""
-    prose = _CODE.sub(" ", text)
+    prose = _prose(text)
     sentences, start = [], 0
     for end in _SENTENCE_END.finditer(prose):
         sentences.append(prose[start : end.end()])
@@ -193,12 +196,23 @@ def _claims(text: str) -> list[str]:
     return [sentence for sentence in sentences if _claims_something(sentence)]
 
 
+def _prose(text: str) -> str:
+    """The text without code and headings."""
+    lines, fence = [], ""
+    for line in text.split("\n"):
+        bare = line.strip(" \t>")
+        if fence:
+            fence = "" if bare.startswith(fence) and not bare.strip(fence[0]) else fence
+        elif opened := _FENCE.match(bare):
+            fence = opened[1]
+        elif not bare.startswith("#"):
+            lines.append(_SPAN.sub("", line))
+    return "\n".join(lines)
+
+
 def _claims_something(sentence: str) -> bool:
     words = _MARKERS.sub("", sentence).strip().strip("*_ ")
-    if words.startswith("#") or words.endswith(("?", ":", "\uff1f", "\uff1a")):
-        return False
-    marked = _MARKERS.search(sentence) is not None
-    return any(char.isalpha() for char in words) or (marked and any(char.isalnum() for char in words))
+    return any(char.isalpha() for char in words) and not words.endswith(("?", ":", "\uff1f", "\uff1a"))
 
 
 _STATUS = {
@@ -212,14 +226,9 @@ _STATUS = {
 }
 
 
-def status(stop: StopReason, text: str, packed: Sequence[Evidence]) -> Status:
-    """How the answer ended. A normal end with nothing to show is REFUSED, one without any evidence NO_SOURCES.
-
-    So COMPLETE always means text that was written from supplied evidence, and a blank answer is never a success.
-    """
+def status(stop: StopReason, text: str) -> Status:
+    """How the answer ended. A normal end with nothing to show is REFUSED: a blank answer is never a success."""
     ended = _STATUS[stop]
-    if ended is Status.COMPLETE and not packed:
-        return Status.NO_SOURCES
     if ended is Status.COMPLETE and all(_is_unseen(char) for char in _MARKERS.sub("", text)):
         return Status.REFUSED
     return ended
