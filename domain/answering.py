@@ -5,7 +5,7 @@ What may degrade degrades here and is noted in the trace: a rewriter that fails 
 reranker that fails leaves the fused order. A failed search is a failure and never looks like an empty one.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -19,6 +19,7 @@ from domain.streaming import AnswerStream
 from domain.types import (
     Answer,
     Ask,
+    Chunk,
     Cited,
     Delta,
     Done,
@@ -47,7 +48,7 @@ NOTHING_FOUND = "The library has nothing on this question."
 
 async def answer(
     ask: Ask, stages: Stages, rules: Rules, naming: Naming, clock: Callable[[], float] = perf_counter
-) -> AsyncIterator[Event]:
+) -> AsyncGenerator[Event, None]:
     """Events of one answer: Started, text and citations as they become safe to show, then exactly one Done or Failed.
 
     `clock` gives seconds and only times the stages. Closing the iterator cancels whatever stage is running.
@@ -87,7 +88,7 @@ class _Run:
     usage: Usage = Usage()
     notes: list[str] = field(default_factory=list)
 
-    async def events(self) -> AsyncIterator[Event]:
+    async def events(self) -> AsyncGenerator[Event, None]:
         """The main path, top to bottom."""
         ask, rules, turn = self.ask, self.rules, self.ask.session.turn_number
         self.version = ask.version
@@ -102,7 +103,7 @@ class _Run:
         self.packed = pack(pool_chunks, hits, turn, rules.evidence_token_cap)
         joined = join_pool(pool, [hit.chunk.id for hit in hits], turn, rules.pool_cap)
         if joined.evicted:
-            self.notes.append(f"pool full: {joined.evicted} oldest left, the evidence prefix changes once")
+            self.notes.append(f"pool full: {len(joined.evicted)} oldest left, the evidence prefix changes once")
         prompt = plan(self.packed, ask.session.turns, question, rules.history_turns)
         self.took("pack", started)
 
@@ -130,7 +131,7 @@ class _Run:
         self.took("rewrite", started)
         return rewrite
 
-    async def pool(self) -> tuple[tuple[PoolEntry, ...], list[tuple[object, int]]]:
+    async def pool(self) -> tuple[tuple[PoolEntry, ...], list[tuple[Chunk, int]]]:
         """The client's pool after re-validation under the reader's scope, with its chunks."""
         claimed = self.ask.session.pool
         if not claimed:
@@ -138,8 +139,8 @@ class _Run:
         started = self.clock()
         ids = tuple(dict.fromkeys(entry.chunk_id for entry in claimed))
         chunks = {c.id: c for c in await self.stages.retriever.chunks(ids, self.ask.scope, self.ask.version)}
-        pool, dropped = revalidate(claimed, chunks, self.rules.pool_cap)
-        if dropped:
+        pool, _ = revalidate(claimed, chunks, self.rules.pool_cap)
+        if dropped := len(claimed) - len(pool):
             self.notes.append(f"pool: {dropped} entries dropped (unknown, not visible, duplicate or over the cap)")
         self.took("pool", started)
         return pool, [(chunks[entry.chunk_id], entry.joined_turn) for entry in pool]
@@ -189,14 +190,14 @@ class _Run:
         self.took("rewrite", started)
         return query
 
-    async def generate(self, prompt: PromptPlan) -> AsyncIterator[Delta | Draft]:
+    async def generate(self, prompt: PromptPlan) -> AsyncGenerator[Delta | Draft, None]:
         """The generator's pieces. Without evidence nobody is asked: there is nothing an answer could cite."""
         if not prompt.evidence:
             yield Delta(NOTHING_FOUND)
             yield Draft(NOTHING_FOUND, StopReason.NOT_COVERED)
             return
         started, ended = self.clock(), False
-        async with aclosing(self.stages.generator.generate(prompt)) as pieces:  # type: ignore[type-var]  # generators close
+        async with aclosing(self.stages.generator.generate(prompt)) as pieces:
             async for piece in pieces:
                 if "first_token" not in self.stage_ms:
                     self.took("first_token", started)

@@ -4,7 +4,7 @@
 they want full batches. *Records* remember. Errors a port may raise are in errors.py; anything else is a bug.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -48,9 +48,7 @@ class Rewriter(Protocol):
 class Retriever(Protocol):
     """Finds evidence. Scope first: nothing the reader may not see influences ids, scores, counts or order."""
 
-    async def retrieve(
-        self, query: Query, scope: Scope, version: str, n: int, mode: Mode = Mode.HYBRID
-    ) -> Retrieval:
+    async def retrieve(self, query: Query, scope: Scope, version: str, n: int, mode: Mode = Mode.HYBRID) -> Retrieval:
         """At most `n` hits, best first, ties by chunk id. Nothing found is an empty tuple; a failure raises."""
         ...
 
@@ -70,7 +68,7 @@ class Reranker(Protocol):
 class Generator(Protocol):
     """Writes the answer."""
 
-    def generate(self, plan: PromptPlan) -> AsyncIterator[Delta | Draft]:
+    def generate(self, plan: PromptPlan) -> AsyncGenerator[Delta | Draft, None]:
         """Deltas of raw text, then exactly one Draft whose text is their join. Closing it cancels the call."""
         ...
 

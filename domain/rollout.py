@@ -77,7 +77,9 @@ def _next(rollout: Rollout, **changes: object) -> Rollout:
 
 def _check_share(share: float) -> None:
     if not 0.0 < share < 1.0:
-        raise BadRequest(f"A canary share of {share:g} is not between 0 and 1: 0.05 means five sessions in 100.", "share")
+        raise BadRequest(
+            f"A canary share of {share:g} is not between 0 and 1: 0.05 means five sessions in 100.", "share"
+        )
 
 
 def _check_admitted(decision: Decision, served: Binding) -> None:

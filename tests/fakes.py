@@ -1,6 +1,6 @@
 """Handwritten fakes of the ports: each does the simplest true thing and remembers what it was asked."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from domain.errors import TidegateError
@@ -42,7 +42,9 @@ RULES = Rules(
 )
 
 
-def chunk(id: str, text: str, *, title: str = "", groups: Iterable[str] = ("public",), tenant: str = "harbour") -> Chunk:
+def chunk(
+    id: str, text: str, *, title: str = "", groups: Iterable[str] = ("public",), tenant: str = "harbour"
+) -> Chunk:
     """A chunk whose document is named by the part of `id` before '#'."""
     doc_id = id.partition("#")[0]
     source = SourceRef(doc_id, title or doc_id, f"https://library.example/{doc_id}", "newswire", "2026-01-31")
@@ -138,7 +140,7 @@ class ScriptedGenerator:
     plans: list[PromptPlan] = field(default_factory=list)
     closed: bool = False
 
-    async def generate(self, plan: PromptPlan) -> AsyncIterator[Delta | Draft]:
+    async def generate(self, plan: PromptPlan) -> AsyncGenerator[Delta | Draft, None]:
         self.plans.append(plan)
         try:
             for piece in self.pieces:

@@ -22,7 +22,7 @@ HOMES = {
     "faiss": {"retrieval/faiss_arm.py"},
     "mlflow": {"eval/tracking.py"},
     "boto3": {"tidegate/compose.py"},
-    "ray": {"serving/graph.py", "serving/remote.py", "serving/deployments"},
+    "ray": {"serving/graph.py", "serving/ray_home.py", "serving/remote.py", "serving/deployments"},
 }
 FILES = sorted(path for ring in RINGS for path in (ROOT / ring).rglob("*.py"))
 

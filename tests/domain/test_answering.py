@@ -286,7 +286,9 @@ async def test_a_generator_that_never_says_how_it_ended_is_an_interruption() -> 
         (StopReason.UNKNOWN, ("Hm [S1].",), Status.INTERRUPTED),
     ],
 )
-async def test_only_a_normal_end_is_a_complete_answer(stop: StopReason, pieces: tuple[str, ...], status: Status) -> None:
+async def test_only_a_normal_end_is_a_complete_answer(
+    stop: StopReason, pieces: tuple[str, ...], status: Status
+) -> None:
     given = await answered(ask("How much?"), stages(generator=ScriptedGenerator(pieces, stop, detail="odd")))
     assert given.status is status
     assert "[S" not in given.text.replace("[S1]", "")
