@@ -56,7 +56,7 @@ def _tokens(piece: str) -> tuple[str, ...]:
     whole = _CLITIC_AT_END.sub("", whole)
     if whole in _STOP_WORDS:
         return ()
-    if whole.isalnum():
+    if not _JOINTS.search(whole):
         return (_stem(whole[:_LONGEST]),)
     return (whole[:_LONGEST], *(_stem(part[:_LONGEST]) for part in _parts(whole) if part not in _STOP_WORDS))
 
@@ -68,7 +68,7 @@ def _parts(whole: str) -> Iterator[str]:
     "C++", "C#" and "C" would be one thing and "U.S." would find every list that has an item U.
     """
     for segment in re.split(r"[-_'&+#]+", whole):
-        if _DOTTED_NUMBER.fullmatch(segment):
+        if len(segment) <= _LONGEST and _DOTTED_NUMBER.fullmatch(segment):
             number = segment.removeprefix("v")
             if number != whole:
                 yield number
@@ -150,19 +150,22 @@ _LOOK_ALIKES = str.maketrans(
 
 # ---------------------------------------------------------------------------------------------------------- pieces
 
-_LETTERS = rf"[^\W_{_SPACELESS}]+(?:[{_WORD_MARKS}]+[^\W_{_SPACELESS}]*)*"
-_JOINT = rf"(?:_+|[.&{_HYPHENS}{_APOSTROPHES}])"
+# Possessive quantifiers (`++`, `*+`): Indian letters stand in both classes, and backtracking over them would explode.
+_LETTERS = rf"[^\W_{_SPACELESS}]++(?:[{_WORD_MARKS}]++[^\W_{_SPACELESS}]*+)*+"
+_JOINT = rf"(?:_+|[{_HYPHENS}{_APOSTROPHES}.&])"  # hyphens first: elsewhere in the class they would mean a range
+_WORD = rf"{_LETTERS}(?:{_JOINT}{_LETTERS})*(?:\+\+|\#(?![A-Za-z0-9]))?"  # pump, AR-7, node.js, ERR_CONN_RESET, C++, C#
 _CLITIC = "(?:s|re|ve|ll|d|m)"
 
 _PIECES = re.compile(
-    rf"(?<![\w.,])\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?!\w)"  # 1,200 and 1,200.50
+    rf"(?!\d){_WORD}"  # first, being by far the most frequent
+    rf"|(?<![\w.,])\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?!,?\d)"  # 1,200 and 1,200.50
     rf"|(?<!\w)[{_APOSTROPHES}](?:{_CLITIC}|t)(?!\w)"  # 's that lost its word
-    r"|(?:(?<![\w.])\.(?=[^\W\d_]))?"  # the dot of .NET
-    rf"{_LETTERS}(?:{_JOINT}{_LETTERS})*"  # pump, AR-7, node.js, ERR_CONN_RESET
-    r"(?:\+\+|\#(?![A-Za-z0-9]))?"  # C++, C#
+    rf"|(?<![\w.])\.(?!\d){_WORD}"  # .NET
+    rf"|{_WORD}"  # those that begin with a digit
     rf"|[{_SPACELESS}]+"
 )
 _SPACELESS_RUN = re.compile(rf"[{_SPACELESS}]")
+_JOINTS = re.compile(r"[-_'&+#.]")
 _THOUSANDS = re.compile(r"\d+(?:,\d+)+(?:\.\d+)?")
 _DOTTED_NUMBER = re.compile(r"v?\d+(?:\.\d+)+")
 _CLITIC_AT_END = re.compile(rf"'{_CLITIC}$")
@@ -176,6 +179,6 @@ will with
 what which who whom whose when where why how
 am been being were do does did doing done have has had having can could would should might must shall cannot
 i me my you your yours he him his she her hers its we our ours them theirs those
-about from some any each other so than too very just also please tell
+about from some any each other so than too very just also please tell e.g i.e
 """
 _STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
