@@ -221,9 +221,10 @@ def _vectors(
         batch = rows_of[start : start + BATCH]
         made = np.asarray(embedder.embed_documents([texts[rows[0]] for rows in batch]), np.float32)
         if made.shape != (len(batch), embedder.dimensions) or not np.isfinite(made).all():
+            strange = np.count_nonzero(~np.isfinite(made))
             raise StageFailed(
-                f"Embedder '{embedder.tag}' gave {made.shape} for {len(batch)} texts, {np.count_nonzero(~np.isfinite(made))} "
-                f"numbers of it not finite; wanted are {embedder.dimensions} finite ones a text: check the model's files.",
+                f"Embedder '{embedder.tag}' gave {made.shape} for {len(batch)} texts, {strange} numbers not finite: "
+                f"{embedder.dimensions} finite numbers a text are wanted, check the model's files.",
                 "embedder",
             )
         for rows, vector in zip(batch, made, strict=True):

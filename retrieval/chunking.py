@@ -61,8 +61,8 @@ def check(chunker: str, size: int, overlap: int) -> None:
     wrong = []
     if chunker not in CHUNKERS:
         wrong.append(f"chunker '{chunker}' is not one of {', '.join(CHUNKERS)}")
-    if size < 10:
-        wrong.append(f"a chunk size of {size} tokens is below 10")
+    if size < 8:
+        wrong.append(f"a chunk size of {size} tokens is below 8")
     if not 0 <= overlap < size:
         wrong.append(f"an overlap of {overlap} tokens is not between 0 and the chunk size of {size}")
     if wrong:

@@ -1,0 +1,118 @@
+"""The files of one index version, open for reading: who may see which row, and the chunks themselves.
+
+Everything is mapped rather than read, so several processes share one copy in memory; chunks are parsed when they are
+asked for. Written by building.py, searched by index.py.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from domain.errors import IncompatibleIndex, StorageError
+from domain.types import Chunk, Scope, SourceRef
+from retrieval.arms import Visible
+from retrieval.building import FORMAT
+
+SCOPES = 256  # visible rows are kept for as many readers; one takes a byte a chunk
+CHUNKS = 8192  # parsed chunks kept, about a kilobyte each
+
+
+class StoredVersion:
+    """A version folder. Opening raises StorageError naming a damaged file; contents are trusted if sizes are right."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.manifest = _manifest(folder)
+        self.id: str = self.manifest["id"]
+        self.ids: list[str] = _json(folder / "ids.json")
+        self.documents: list[str] = _json(folder / "documents.json")
+        self._readers = [(tenant, frozenset(groups)) for tenant, groups in _json(folder / "readers.json")]
+        self._readers_of = mapped(folder / "readers_of.npy")
+        self._document_of = mapped(folder / "document_of.npy")
+        self._offsets = mapped(folder / "offsets.npy")
+        self._lines = np.memmap(folder / "chunks.jsonl", np.uint8, "r")
+        self.visible = lru_cache(SCOPES)(self._visible)
+        self.chunk = lru_cache(CHUNKS)(self._chunk)
+
+    def _visible(self, scope: Scope, tombstones: frozenset[str]) -> Visible:
+        """The rows this reader may see, without those of tombstoned documents. The same object for the same reader."""
+        allowed = np.array([scope.may_read(tenant, groups) for tenant, groups in self._readers], np.bool_)
+        mask = allowed[self._readers_of]  # [n_chunks]
+        if tombstones:
+            kept = np.array([doc_id not in tombstones for doc_id in self.documents], np.bool_)
+            mask &= kept[self._document_of]
+        return Visible(mask)
+
+    def _chunk(self, row: int) -> Chunk:
+        """The chunk of a row."""
+        fields = orjson.loads(self._lines[self._offsets[row] : self._offsets[row + 1]].tobytes())
+        source = SourceRef(fields["doc_id"], fields["title"], fields["uri"], fields["source"], fields["published"])
+        tenant, groups = self._readers[self._readers_of[row]]  # shared, where the line holds a copy
+        return Chunk(fields["id"], fields["text"], fields["ordinal"], fields["heading"], source, tenant, groups)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All chunks in row order, none of them kept."""
+        return (self._chunk(row) for row in range(len(self.ids)))
+
+    def row(self, chunk_id: str) -> int | None:
+        """The row of a chunk id, or None when there is no such chunk."""
+        return _position(self.ids, chunk_id)
+
+    def holds(self, doc_id: str) -> bool:
+        """True when some chunk is of this document."""
+        return _position(self.documents, doc_id) is not None
+
+    def vectors(self) -> NDArray[np.float32]:
+        """float32 [n_chunks, dimensions], on disk until touched."""
+        return mapped(self.folder / "vectors.npy")
+
+
+def mapped(path: Path) -> NDArray[Any]:  # the dtype is that of the file
+    """An array on disk, read where it is touched. Raises StorageError naming the file."""
+    try:
+        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    except (OSError, ValueError, EOFError) as error:
+        raise _damaged(path, str(error)) from error
+
+
+def _position(names: Sequence[str], name: str) -> int | None:
+    place = bisect_left(names, name)
+    return place if place < len(names) and names[place] == name else None
+
+
+def _manifest(folder: Path) -> dict[str, Any]:  # JSON as written by building.py
+    """The manifest, after a look at the size of every file: a copy that broke off is found before it is searched."""
+    path = folder / "manifest.json"
+    manifest = _json(path)
+    if not isinstance(manifest, dict) or "format" not in manifest:
+        raise _damaged(path, "it is no manifest")
+    if manifest["format"] != FORMAT:
+        raise IncompatibleIndex(
+            f"Index {folder.name} has format {manifest['format']}, this program reads {FORMAT}: "
+            "build it again with `tidegate build`, or use the program that built it."
+        )
+    for name, described in manifest["files"].items():
+        try:
+            size = (folder / name).stat().st_size
+        except OSError as error:
+            raise _damaged(folder / name, str(error.strerror)) from error
+        if size != described["bytes"]:
+            raise _damaged(folder / name, f"{size} bytes instead of {described['bytes']}")
+    return manifest
+
+
+def _json(path: Path) -> Any:  # JSON as written by building.py
+    try:
+        return orjson.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise _damaged(path, str(error)) from error
+
+
+def _damaged(path: Path, why: str) -> StorageError:
+    return StorageError(f"Index file {path} cannot be read ({why}): build the version again, or restore its folder.")
