@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from domain.prompt import PromptPlan
 from domain.types import Delta, Draft, Evidence, StopReason, Usage
+from generation.rewriting import standalone
 from generation.sentences import Sentence, sentences
 from generation.terms import Term, entities, keys, terms
 
@@ -49,8 +50,11 @@ class ExtractiveGenerator:
         self._min_gain = min_gain
 
     async def generate(self, plan: PromptPlan) -> AsyncIterator[Delta | Draft]:
-        """Deltas, one per claim, then the Draft. Equal plans give equal drafts."""
-        pieces, stop = self.answer(plan.question, plan.evidence)
+        """Deltas, one per claim, then the Draft. Equal plans give equal drafts.
+
+        A follow-up is read with what the history says it is about, since the plan carries it as it was typed.
+        """
+        pieces, stop = self.answer(standalone(plan.question, plan.history), plan.evidence)
         for piece in pieces:
             yield Delta(piece)
             await asyncio.sleep(0)  # others share this loop

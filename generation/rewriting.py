@@ -110,14 +110,16 @@ def _parts(identifier: str) -> str:
 # ---------------------------------------------------------------------------------------------- checks
 
 
-def accept(question: str, history: Sequence[Turn], raw: str, max_chars: int = 300) -> Rewrite:
+def accept(question: str, history: Sequence[Turn], raw: str, max_chars: int = 300, same_words: bool = True) -> Rewrite:
     """What becomes of a model's rewrite: USED, UNCHANGED when it repeats the question, or FALLBACK with the reason.
+
+    `same_words` False is for paraphrases: other ordinary words are the point there, new names still are not.
 
     Quotes around it are taken off. An identifier of the question that got lost is appended: it is often the only
     word that finds the passage.
     """
     text = _unwrap(raw)
-    reason = _malformed(text, max_chars) or _astray(question, history, text)
+    reason = _malformed(text, max_chars) or _astray(question, history, text, same_words)
     if reason:
         return Rewrite(Query(question), RewriteStatus.FALLBACK, reason)
     if text.casefold() == question.strip().casefold():
@@ -156,7 +158,7 @@ def _malformed(text: str, max_chars: int) -> str:
     return ""
 
 
-def _astray(question: str, history: Sequence[Turn], text: str) -> str:
+def _astray(question: str, history: Sequence[Turn], text: str, same_words: bool) -> str:
     """Why a well-formed rewrite does not ask what was asked, or nothing."""
     if text.endswith((".", "!", "。")) and not _ASKS.match(text):
         return "the rewrite is a statement, not a question"
@@ -166,9 +168,8 @@ def _astray(question: str, history: Sequence[Turn], text: str) -> str:
     new = [term for term in said if known.isdisjoint(term.keys)]
     if any(term.entity for term in new):
         return "the rewrite names what nobody spoke of"
-    if not said or 2 * len(new) > len(said) or (asked and asked.isdisjoint(k for term in said for k in term.keys)):
-        return "the rewrite is about something else"
-    return ""
+    strayed = 2 * len(new) > len(said) or (asked and asked.isdisjoint(k for term in said for k in term.keys))
+    return "the rewrite is about something else" if not said or (same_words and strayed) else ""
 
 
 _CONTINUES = re.compile(r"^\s*(?:(?:and|but|so|okay|ok|also|then|or|what about|how about)\b[\s,]*)+", re.I)

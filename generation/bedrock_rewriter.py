@@ -1,0 +1,87 @@
+"""Follow-ups made to stand alone by a small hosted model over Bedrock's Converse.
+
+Whatever the model says is checked by rewriting.accept; whatever goes wrong leaves the question as typed.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from domain.errors import StageFailed
+from domain.types import Query, Rewrite, RewriteStatus, Role, Turn
+from generation.bedrock import messages
+from generation.bedrock_calls import call
+from generation.rewriting import accept, with_keywords
+
+REWRITE = """\
+You rewrite the last question of a conversation so that it can be searched for without the conversation.
+Put in what its pronouns and omissions refer to. Copy names, numbers and identifiers exactly. Do not answer it, do not
+add anything nobody said, keep its language. Reply with the one question and nothing else.
+"""
+PARAPHRASE = """\
+You say a search query in other words: synonyms, the wording an expert or a manual would use. Copy names, numbers and
+identifiers exactly. Do not answer it. Reply with the one query and nothing else.
+"""
+STAGE = "rewrite"
+
+
+class BedrockRewriter:
+    """The Rewriter over Converse. `client` as for BedrockGenerator.
+
+    `timeout_s` bounds one rewrite, all attempts together. Only the last `history_turns` turns are sent.
+    """
+
+    def __init__(
+        self,
+        client: Any,  # boto3
+        model_id: str,
+        *,
+        timeout_s: float = 4.0,
+        max_tokens: int = 120,
+        max_chars: int = 300,
+        history_turns: int = 6,
+        calls: int = 16,
+    ) -> None:
+        self._client = client
+        self._model_id = model_id
+        self._timeout_s = timeout_s
+        self._max_tokens = max_tokens
+        self._max_chars = max_chars
+        self._history_turns = history_turns
+        self._threads = ThreadPoolExecutor(calls, thread_name_prefix="bedrock-rewrite")
+
+    async def rewrite(self, question: str, history: Sequence[Turn]) -> Rewrite:
+        """NOT_NEEDED on a first turn, without a call; else USED, UNCHANGED or FALLBACK with the reason."""
+        if not any(turn.role is Role.USER for turn in history):
+            return Rewrite(Query(question), RewriteStatus.NOT_NEEDED)
+        recent = history[-self._history_turns :]
+        told = "\n".join(f"{turn.role.value}: {turn.text}" for turn in recent)
+        try:
+            said = await self._say(REWRITE, f"Conversation:\n{told}\n\nLast question: {question}")
+        except StageFailed as error:
+            return Rewrite(Query(question), RewriteStatus.FALLBACK, f"the rewriter failed ({error.code})")
+        return accept(question, history, said, self._max_chars)
+
+    async def paraphrase(self, query: Query) -> Query:
+        """With the model's wording as one more variant; with the keywords instead when it says nothing usable."""
+        try:
+            said = accept(query.text, (), await self._say(PARAPHRASE, query.text), self._max_chars, same_words=False)
+        except StageFailed:
+            return with_keywords(query)  # the second round still searches wider; a note would need a failed answer
+        known = {text.casefold() for text in (query.text, *query.variants)}
+        if said.status is not RewriteStatus.USED or said.query.text.casefold() in known:
+            return with_keywords(query)
+        return Query(query.text, (*query.variants, said.query.text))
+
+    async def _say(self, prompt: str, content: str) -> str:
+        """The model's text; blank when it has none. Raises StageFailed and its kinds."""
+        asked = partial(
+            self._client.converse,
+            modelId=self._model_id,
+            system=[{"text": prompt}],
+            messages=messages([(Role.USER, content)]),
+            inferenceConfig={"maxTokens": self._max_tokens, "temperature": 0.0},
+        )
+        reply = await call(self._threads, asked, self._timeout_s, self._model_id, STAGE)
+        return "".join(block.get("text", "") for block in reply["output"]["message"]["content"])
