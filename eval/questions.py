@@ -1,0 +1,278 @@
+"""A question set: what is asked, by whom, what the answer is and which sentences hold it.
+
+Read and written as JSON lines, one question a line, with every problem of a file told at once. The reader of public
+BEIR collections stands at the end. Nothing here asks anything; harness.py does.
+"""
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, cast
+
+from domain.errors import BadRequest, CorpusError
+from domain.types import Role, Scope, Turn
+
+TYPES = ("inference", "comparison", "temporal", "null")
+SLICES = ("dev", "frozen")
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A sentence that holds a part of the answer, exactly as it stands in its document."""
+
+    doc_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question with its gold answer and evidence, asked by a persona that may read `groups` of `tenant`.
+
+    A "null" question has no answer for this persona: `answer` is empty, `evidence` too and `hops` is 0. `history`
+    holds the turns before a follow-up. `aliases` are further accepted spellings of the answer.
+    """
+
+    id: str
+    query: str
+    answer: str
+    type: str
+    evidence: tuple[Anchor, ...]
+    hops: int
+    slice: str
+    persona: str
+    tenant: str
+    groups: frozenset[str]
+    aliases: tuple[str, ...] = ()
+    history: tuple[Turn, ...] = ()
+
+    @property
+    def scope(self) -> Scope:
+        """Who is asking."""
+        return Scope(self.tenant, self.groups)
+
+
+def fingerprint(questions: Iterable[Question]) -> str:
+    """Sixteen hex digits that change with any word of any question, and not with their order."""
+    lines = sorted(json.dumps(to_record(question), sort_keys=True, ensure_ascii=False) for question in questions)
+    return sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def suggestions(questions: Iterable[Question], scope: Scope, n: int = 6) -> tuple[Question, ...]:
+    """At most `n` short questions that this reader can get answered, of as many kinds as possible."""
+    good = [
+        q for q in questions
+        if q.evidence and q.hops <= 2 and not q.history and q.tenant == scope.tenant and q.groups <= scope.groups
+    ]  # fmt: skip
+    good.sort(key=lambda q: (q.slice != "dev", len(q.query) > 90))
+    kinds: dict[tuple[str, str], list[Question]] = {}
+    for question in good:
+        kinds.setdefault((question.type, question.evidence[0].doc_id.rsplit("-", 1)[0]), []).append(question)
+    firsts = [found[0] for found in kinds.values()]
+    rest = [question for question in good if question not in firsts]
+    return tuple([*firsts, *rest][:n])
+
+
+# ---------------------------------------------------------------------------------------------- JSON lines
+
+
+def to_record(question: Question) -> dict[str, Any]:
+    """The question as it is written to a file; the inverse of what `load` reads."""
+    return {
+        "id": question.id,
+        "query": question.query,
+        "answer": question.answer,
+        "aliases": list(question.aliases),
+        "type": question.type,
+        "hops": question.hops,
+        "slice": question.slice,
+        "persona": question.persona,
+        "tenant": question.tenant,
+        "groups": sorted(question.groups),
+        "evidence": [{"doc_id": anchor.doc_id, "text": anchor.text} for anchor in question.evidence],
+        "history": [{"role": turn.role.value, "text": turn.text} for turn in question.history],
+    }
+
+
+def dump(questions: Iterable[Question]) -> str:
+    """The questions as JSON lines."""
+    return "".join(json.dumps(to_record(question), ensure_ascii=False) + "\n" for question in questions)
+
+
+def load(path: Path) -> tuple[Question, ...]:
+    """The questions of a JSON lines file, in its order.
+
+    Raises BadRequest that lists every problem as `file:line field: what is wrong`, also when an id occurs twice or
+    the file holds no question, and CorpusError when it cannot be read.
+    """
+    questions: list[Question] = []
+    problems: list[str] = []
+    lines: dict[str, int] = {}
+    for number, line in _lines(path):
+        record, wrong = _record(line)
+        if not wrong:
+            question = _question(record)
+            if question.id in lines:
+                wrong = [f"id: '{question.id}' is also on line {lines[question.id]}"]
+            lines[question.id] = number
+            questions.append(question)
+        problems += [f"{path}:{number} {text}" for text in wrong]
+    if problems:
+        more = f"; and {len(problems) - 20} more" if len(problems) > 20 else ""
+        raise BadRequest(f"The question file cannot be used: {'; '.join(problems[:20])}{more}.", "questions")
+    if not questions:
+        raise BadRequest(f"{path} holds no question: write one JSON object a line.", "questions")
+    return tuple(questions)
+
+
+def _record(line: str) -> tuple[dict[str, Any], list[str]]:
+    """The record of one line and all that is wrong with it."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return {}, [f"is not JSON: {error}"]
+    if not isinstance(record, dict):
+        return {}, [f"must be an object, not {type(record).__name__}"]
+    required = ("id", "query", "answer", "type", "hops", "slice", "persona", "tenant", "groups", "evidence")
+    wrong = [f"{name}: is missing" for name in required if name not in record]
+    wrong += [f"{name}: is not known" for name in record if name not in (*required, "aliases", "history")]
+    present = {name: record[name] for name in ("id", "query", "answer", "persona", "tenant") if name in record}
+    for name, value in present.items():
+        if not isinstance(value, str) or not (value.strip() or name == "answer"):
+            wrong.append(f"{name}: must be text, not {value!r}")
+    for name, allowed in (("type", TYPES), ("slice", SLICES)):
+        if name in record and record[name] not in allowed:
+            wrong.append(f"{name}: must be one of {', '.join(allowed)}, not {record[name]!r}")
+    hops = record.get("hops", 0)
+    if not isinstance(hops, int) or isinstance(hops, bool) or hops < 0:
+        wrong.append(f"hops: must be a whole number from 0, not {hops!r}")
+    for name in ("groups", "aliases"):
+        value = record.get(name, [])
+        if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
+            wrong.append(f"{name}: must be a list of names, not {value!r}")
+    wrong += _pairs(record, "evidence", {"doc_id": None, "text": None})
+    wrong += _pairs(record, "history", {"role": tuple(role.value for role in Role), "text": None})
+    if not wrong:
+        wrong += _sense(record)
+    return record, wrong
+
+
+def _pairs(record: Mapping[str, Any], name: str, fields: Mapping[str, tuple[str, ...] | None]) -> list[str]:
+    value = record.get(name, [])
+    if not isinstance(value, list):
+        return [f"{name}: must be a list, not {value!r}"]
+    wrong = []
+    for number, item in enumerate(value, 1):
+        for field, allowed in fields.items():
+            found = item.get(field) if isinstance(item, dict) else None
+            if not isinstance(found, str) or not found.strip() or (allowed and found not in allowed):
+                wanted = f"one of {', '.join(allowed)}" if allowed else "text"
+                wrong.append(f"{name}[{number}].{field}: must be {wanted}, not {found!r}")
+    return wrong
+
+
+def _sense(record: Mapping[str, Any]) -> list[str]:
+    """What contradicts itself although every field alone is fine."""
+    null, evidence, answer = record["type"] == "null", record["evidence"], record["answer"].strip()
+    if null and (evidence or answer or record["hops"]):
+        return ["type: a null question has no answer, no evidence and 0 hops"]
+    if not null and not (evidence and answer and record["hops"]):
+        return [f"type: a question of type {record['type']} needs an answer, evidence and at least 1 hop"]
+    return []
+
+
+def _question(record: Mapping[str, Any]) -> Question:
+    return Question(
+        id=record["id"],
+        query=record["query"],
+        answer=record["answer"],
+        type=record["type"],
+        evidence=tuple(Anchor(item["doc_id"], item["text"]) for item in record["evidence"]),
+        hops=record["hops"],
+        slice=record["slice"],
+        persona=record["persona"],
+        tenant=record["tenant"],
+        groups=frozenset(record["groups"]),
+        aliases=tuple(record.get("aliases", ())),
+        history=tuple(Turn(Role(item["role"]), item["text"]) for item in record.get("history", ())),
+    )
+
+
+# ---------------------------------------------------------------------------------------------- BEIR collections
+
+
+def load_beir(
+    folder: Path, split: str | None = None, queries_file: str | None = None
+) -> tuple[dict[str, str], dict[str, dict[str, int]]]:
+    """Query texts by id, and graded judgements by query and document, of a folder in BEIR's layout.
+
+    `queries_file` is a file of the folder, by default queries.jsonl or queries.jsonl.gz. Without a `split` there must
+    be exactly one. Raises CorpusError with what is there, or with every broken line.
+    """
+    folder = Path(folder)
+    splits = {path.stem: path for path in sorted((folder / "qrels").glob("*.tsv"))}
+    names = ", ".join(splits) or "none"
+    if split is None and len(splits) != 1:
+        raise CorpusError(f"{folder}/qrels has {len(splits)} splits ({names}): choose one with --split.")
+    if split is not None and split not in splits:
+        raise CorpusError(f"{folder}/qrels has no split '{split}', there are: {names}.")
+    queries = _queries(_queries_path(folder, queries_file))
+    return queries, _qrels(splits[split] if split else next(iter(splits.values())))
+
+
+def _queries_path(folder: Path, queries_file: str | None) -> Path:
+    wanted: Sequence[str] = [queries_file] if queries_file else ["queries.jsonl", "queries.jsonl.gz"]
+    for name in wanted:
+        if (folder / name).is_file():
+            return folder / name
+    there = ", ".join(sorted(path.name for path in folder.glob("*.jsonl*"))) or "no JSON lines at all"
+    raise CorpusError(f"{folder} has no {' or '.join(wanted)}, there is: {there}.")
+
+
+def _queries(path: Path) -> dict[str, str]:
+    queries: dict[str, str] = {}
+    problems = []
+    for number, line in _lines(path):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            record = None
+        if isinstance(record, dict) and {"_id", "text"} <= record.keys():
+            queries[str(record["_id"])] = str(record["text"])
+        else:
+            problems.append(f"line {number}")
+    if problems or not queries:
+        where = ", ".join(problems[:20]) or "anywhere"
+        raise CorpusError(f"{path} needs one JSON object with _id and text a line, not found on {where}.")
+    return queries
+
+
+def _qrels(path: Path) -> dict[str, dict[str, int]]:
+    """Judgements from query-id, corpus-id and score separated by tabs; the first line is the header."""
+    qrels: dict[str, dict[str, int]] = {}
+    problems = []
+    for number, line in _lines(path):
+        fields = line.rstrip("\r\n").split("\t")
+        if number == 1 and fields[-1:] == ["score"]:
+            continue
+        if len(fields) == 3 and fields[2].strip().lstrip("-").isdecimal():
+            qrels.setdefault(fields[0], {})[fields[1]] = int(fields[2])
+        else:
+            problems.append(f"line {number}")
+    if problems or not qrels:
+        where = ", ".join(problems[:20]) or "anywhere"
+        raise CorpusError(f"{path} needs query-id, corpus-id and score with tabs between, not found on {where}.")
+    return qrels
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a text or .gz file that are not blank, numbered from 1. Raises CorpusError when it is unreadable."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
+            for number, line in enumerate(cast("Iterable[str]", lines), 1):
+                if line.strip():
+                    yield number, line
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise CorpusError(f"{path} cannot be read: {error}.") from error
