@@ -1,0 +1,159 @@
+"""Four stages that do nothing, at once: what is left of a request's time is the graph itself.
+
+`tidegate bench graph` measures them, and the tests which end replicas use them.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from domain.errors import NotFound
+from domain.policies import Naming
+from domain.ports import Stages
+from domain.prompt import PromptPlan
+from domain.types import (
+    Chunk,
+    Decision,
+    Delta,
+    Draft,
+    Hit,
+    IndexVersion,
+    Mode,
+    Query,
+    Retrieval,
+    Rewrite,
+    RewriteStatus,
+    Rollout,
+    Rules,
+    Scope,
+    SourceRef,
+    StopReason,
+    Turn,
+)
+from serving.api import Service
+from serving.auth import OpenTo
+from serving.graph import GraphPlan, StageOptions
+from serving.telemetry import Telemetry
+
+VERSION = "noop"
+READER = Scope("noop", frozenset({"all"}))
+TEXT = "The gate opens at high water."
+RULES = Rules(
+    k=4,
+    wide_k=4,
+    candidates=4,
+    rerank_depth=4,
+    max_rounds=1,
+    trigger_cosine=0.0,
+    trigger_min_chunks=0,
+    pool_cap=24,
+    history_turns=10,
+    evidence_token_cap=6000,
+    max_question_chars=8000,
+)
+
+
+class NoOpRewriter:
+    """Leaves every question as it is."""
+
+    async def rewrite(self, question: str, history: Sequence[Turn]) -> Rewrite:
+        """The question."""
+        return Rewrite(Query(question), RewriteStatus.NOT_NEEDED)
+
+    async def paraphrase(self, query: Query) -> Query:
+        """The query."""
+        return query
+
+
+class NoOpLibrary:
+    """Finds the same four short chunks for everybody."""
+
+    def __init__(self) -> None:
+        source = SourceRef("tides", "Tides", "", "note", "")
+        chunks = [Chunk(f"tides#{i}#0", TEXT, i, "", source, READER.tenant, READER.groups) for i in range(4)]
+        self._hits = tuple(Hit(chunk, 1.0 - i / 10, i + 1, "noop", 1.0) for i, chunk in enumerate(chunks))
+
+    async def retrieve(
+        self, query: Query, scope: Scope, version: str, n: int, mode: Mode = Mode.HYBRID
+    ) -> Retrieval:
+        """At most four hits."""
+        return Retrieval(self._hits[:n], version)
+
+    async def chunks(self, ids: Sequence[str], scope: Scope, version: str) -> tuple[Chunk, ...]:
+        """Those of the four chunks that were asked for."""
+        known = {hit.chunk.id: hit.chunk for hit in self._hits}
+        return tuple(known[i] for i in ids if i in known)
+
+    def refresh(self) -> None:
+        """Nothing ever changes."""
+
+
+class NoOpReranker:
+    """Keeps the order."""
+
+    async def rerank(self, query: Query, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+        """The hits."""
+        return tuple(hits)
+
+
+class NoOpGenerator:
+    """Writes one sentence in one piece."""
+
+    async def generate(self, plan: PromptPlan) -> AsyncIterator[Delta | Draft]:
+        """A delta and the draft."""
+        yield Delta(f"{TEXT[:-1]} [S1].")
+        yield Draft(f"{TEXT[:-1]} [S1].", StopReason.END)
+
+
+class NoOpRegistry:
+    """One version, admitted for everybody. Cannot be written to."""
+
+    _version = IndexVersion(VERSION, None, "none", "none", "none", 1, 4, "")
+
+    def rollout(self) -> Rollout:
+        """The one version for everybody."""
+        return Rollout(stable=VERSION, revision=1)
+
+    def versions(self) -> tuple[IndexVersion, ...]:
+        """The one version."""
+        return (self._version,)
+
+    def decisions(self, version: str) -> tuple[Decision, ...]:
+        """None."""
+        return ()
+
+    def tombstones(self) -> frozenset[str]:
+        """None."""
+        return frozenset()
+
+    def folder(self, version: str) -> Path:
+        """There is none."""
+        raise NotFound(f"Version {version} has no folder: it exists to be measured, not to be read.")
+
+    def publish(self, staged: Path, version: IndexVersion) -> bool:
+        """Refused."""
+        raise NotFound("The measuring graph takes no versions: serve a real library for that.")
+
+    def record(self, decision: Decision) -> None:
+        """Refused."""
+        raise NotFound("The measuring graph takes no decisions: serve a real library for that.")
+
+    def move(self, expected: Rollout, wanted: Rollout) -> None:
+        """Refused."""
+        raise NotFound("The measuring graph has no pointer to move: serve a real library for that.")
+
+
+def noop_service(
+    stages: Stages, ready: Callable[[], Awaitable[Mapping[str, bool]]], telemetry: Telemetry
+) -> Service:
+    """The HTTP surface over whatever stages it is given, open to everybody."""
+    naming, registry = Naming(()), NoOpRegistry()
+    return Service(stages, RULES, naming, registry, OpenTo(READER), ready=ready, telemetry=telemetry)
+
+
+def noop_plan(options: StageOptions | None = None, gateway: StageOptions | None = None) -> GraphPlan:
+    """The graph of four stages that do nothing. `options` sizes each stage, `gateway` the gateway."""
+    size = options or StageOptions(1, 1, 0.05, 0.0, 128, 64.0)
+    plan = partial(GraphPlan, NoOpRewriter, NoOpLibrary, NoOpReranker, NoOpGenerator, noop_service)
+    sized = partial(plan, rewriter=size, retriever=size, reranker=size, generator=size)
+    return sized(gateway=gateway) if gateway else sized()
