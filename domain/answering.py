@@ -85,7 +85,7 @@ class _Run:
     rounds: list[RetrievalRound] = field(default_factory=list)
     packed: tuple[Evidence, ...] = ()
     stage_ms: dict[str, float] = field(default_factory=dict)
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     notes: list[str] = field(default_factory=list)
 
     async def events(self) -> AsyncGenerator[Event, None]:

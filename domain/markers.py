@@ -74,6 +74,7 @@ class MarkerReader:
         self._opener = ""
         self._open_brackets = 0
         self._escaped = False
+        self._in_half_marker = False  # the bracket being read stands inside the beginning of another
         self._line_start = True  # only line openers since the last line break
         self._fresh = True  # nothing at all since the last line break
         self._just_dropped = False
@@ -164,27 +165,25 @@ class MarkerReader:
             return
         inner = self._hold[1:] + char
         marker_so_far = len(inner) < HOLD_LIMIT and _GROUP_SO_FAR.fullmatch(_plain(inner))
-        name_so_far = (
-            self._opener == "["
-            and len(inner) < NAME_LIMIT
-            and not char.isspace()
-            and char not in "[(`\\"
-            and " " not in inner
-        )
-        if marker_so_far or name_so_far:
+        name_so_far = len(inner) < NAME_LIMIT and not any(c.isspace() or c in "[(`\\" for c in inner)
+        if marker_so_far or (name_so_far and self._opener == "["):
             self._hold += char
             return
+        self._in_half_marker = char in _CLOSING and _GROUP_SO_FAR.fullmatch(_plain(self._hold[1:])) is not None
         hold, self._hold, self._state = self._hold, "", self._in_text
         self._say(hold)
         self._state(char)
 
     def _close_bracket(self, char: str) -> None:
         hold, self._hold = self._hold, ""
+        inside_half, self._in_half_marker = self._in_half_marker, False
         inner = _plain(hold[1:])
         if _GROUP.fullmatch(inner):
             found = self._resolve(inner)
             self._state = self._after_definition if self._fresh and found else self._after_bracket
             self._mark(found)
+            if inside_half and not found:
+                self._out.append(" ")  # or what is left of "[S[S99]1]" would pass for a marker
         elif self._opener == "[" and _FILE_NAME.fullmatch(hold[1:]) and not self._supplied(hold[1:]):
             self._doubt("[", "]")
             self._state = self._after_bracket

@@ -207,7 +207,6 @@ class Rules:
     history_turns: int
     evidence_token_cap: int
     max_question_chars: int
-    forbidden_terms: tuple[str, ...] = field(default=(), repr=False)  # never printed, logged or traced
 
 
 # ---------------------------------------------------------------------------------------------- answering

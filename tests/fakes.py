@@ -135,7 +135,7 @@ class ScriptedGenerator:
     pieces: tuple[str, ...] = ("It is so [S1].",)
     stop: StopReason = StopReason.END
     error: TidegateError | None = None
-    usage: Usage = Usage(input_tokens=10, output_tokens=5)
+    usage: Usage = field(default_factory=lambda: Usage(input_tokens=10, output_tokens=5))
     detail: str = ""
     plans: list[PromptPlan] = field(default_factory=list)
     closed: bool = False

@@ -1,0 +1,322 @@
+"""The composition root: the one place where settings become concrete things, and where clients of vendors are made.
+
+Every `make_...` is called in the process that needs the thing (a Serve replica, the command line), so this module
+imports nothing heavy and its functions travel by name. To add a back end, add its line here.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from domain.errors import ConfigError
+from domain.packing import estimate_tokens
+from domain.policies import Naming
+from domain.ports import Embedder, Generator, PairScorer, Reranker, Rewriter, Stages
+from domain.prompt import SYSTEM
+from domain.types import Query, Rewrite, RewriteStatus, Rules, Scope, Turn
+from retrieval.index import HybridIndex
+from retrieval.library import Library
+from retrieval.registry import FolderRegistry
+from serving.api import Service, always_ready
+from serving.auth import Authenticate, OpenTo, TrustedHeaders
+from serving.deployments.gateway import Ready
+from serving.graph import GraphPlan, StageOptions
+from serving.ray_home import Place
+from serving.remote import Patience
+from serving.schemas import Limits
+from serving.telemetry import Silent, Telemetry
+from tidegate.settings import Settings, Stage
+
+SUGGESTIONS = "suggestions.json"  # beside the versions: questions the page offers, written with the sample library
+
+# ---------------------------------------------------------------------------------------------- records
+
+
+def make_registry(settings: Settings) -> FolderRegistry:
+    """Versions, decisions and the pointer, below the data folder."""
+    return FolderRegistry(settings.data_dir / "registry")
+
+
+def anonymous(settings: Settings) -> Scope:
+    """The reader that everybody is while access is open."""
+    return Scope(settings.access.tenant, frozenset(settings.access.groups))
+
+
+# ---------------------------------------------------------------------------------------------- retrieval
+
+
+def make_embedder(settings: Settings) -> Embedder:
+    """The encoder that builds and searches; equal settings give equal tags."""
+    from retrieval.embedding import CachedQueries, HashingEmbedder
+
+    chosen = settings.embedding
+    embedder: Embedder
+    if chosen.backend == "hashing":
+        embedder = HashingEmbedder(chosen.dimensions)
+    else:
+        from retrieval.neural import SentenceEncoder, minilm_folder
+
+        bundled = chosen.folder is None
+        folder = minilm_folder() if chosen.folder is None else chosen.folder
+        embedder = SentenceEncoder(folder, name="minilm" if bundled else "", threads=chosen.threads)
+    return CachedQueries(embedder, chosen.query_cache) if chosen.query_cache else embedder
+
+
+def open_index(settings: Settings, embedder: Embedder, version: str) -> HybridIndex:
+    """A version, open for searching. Raises IncompatibleIndex when it was built with another encoder or analyser."""
+    chosen = settings.retrieval
+    return HybridIndex.open(
+        make_registry(settings).folder(version),
+        embedder,
+        lexical=chosen.lexical,
+        k1=chosen.k1,
+        b=chosen.b,
+        dense=chosen.dense,
+        fusion=chosen.fusion,
+        dense_share=chosen.dense_share,
+        rrf_k=chosen.rrf_k,
+        arm_candidates=chosen.candidates,
+    )
+
+
+def make_library(settings: Settings) -> Library:
+    """The Retriever of one process; `refresh` it before the first question."""
+    return Library(partial(open_index, settings, make_embedder(settings)), make_registry(settings))
+
+
+def make_reranker(settings: Settings) -> Reranker:
+    """The configured reranker. Raises ConfigError for a model that cannot be loaded."""
+    from retrieval.reranking import FeatureReranker, ScoredReranker, read_weights
+
+    chosen = settings.rerank
+    scorer: PairScorer
+    if chosen.backend == "cross_encoder" and chosen.folder is not None:
+        from retrieval.neural import CrossEncoder
+
+        scorer = CrossEncoder(chosen.folder, device=chosen.device, dtype=chosen.dtype)
+    else:
+        scorer = FeatureReranker(read_weights(), _word_vectors(settings))
+    return ScoredReranker(scorer, chosen.depth, ThreadPoolExecutor(1, "reranker"))
+
+
+def _word_vectors(settings: Settings) -> Any:  # Callable[[Sequence[str]], numpy float32 [n, d]] | None
+    """Static word vectors of the bundled encoder, where the settings use a neural encoder at all."""
+    if settings.embedding.backend == "hashing":
+        return None
+    from retrieval.neural import minilm_folder, word_vectors
+
+    return word_vectors(minilm_folder())
+
+
+# ---------------------------------------------------------------------------------------------- generation
+
+
+class AsTyped:
+    """Rewriter that leaves every question alone."""
+
+    async def rewrite(self, question: str, history: Sequence[Turn]) -> Rewrite:
+        """The question as typed, said to be so."""
+        return Rewrite(Query(question), RewriteStatus.UNCHANGED if history else RewriteStatus.NOT_NEEDED)
+
+    async def paraphrase(self, query: Query) -> Query:
+        """The same query."""
+        return query
+
+
+def make_rewriter(settings: Settings) -> Rewriter:
+    """The configured rewriter."""
+    chosen = settings.rewriting
+    if chosen.backend == "bedrock" and chosen.model_id:
+        from generation.bedrock_rewriter import BedrockRewriter
+
+        client = bedrock_client(settings, attempts=1)  # a rewrite that fails once falls back; it never waits twice
+        return BedrockRewriter(client, chosen.model_id, timeout_s=chosen.timeout_s)
+    if chosen.backend == "none":
+        return AsTyped()
+    from generation.rewriting import RulesRewriter
+
+    return RulesRewriter()
+
+
+def make_generator(settings: Settings) -> Generator:
+    """The configured generator. Raises CannotCache for a model that would silently not cache our prefix."""
+    chosen = settings.generation
+    if chosen.backend == "bedrock" and chosen.model_id:
+        from generation.bedrock import BedrockGenerator
+        from generation.caching import minimum_tokens
+
+        check_startable(settings)
+        return BedrockGenerator(
+            bedrock_client(settings, chosen.attempts),
+            chosen.model_id,
+            max_tokens=chosen.max_tokens,
+            temperature=chosen.temperature,
+            read_timeout_s=chosen.read_timeout_s,
+            cache_prefix=minimum_tokens(chosen.model_id) is not None,  # others refuse a request with a cache point
+        )
+    if chosen.backend == "ungrounded":
+        from generation.ungrounded import UngroundedGenerator
+
+        return UngroundedGenerator()
+    from generation.extractive import ExtractiveGenerator
+
+    return ExtractiveGenerator()
+
+
+def bedrock_client(settings: Settings, attempts: int) -> Any:  # boto3's bedrock-runtime client
+    """A client with our limits. Raises ConfigError when no region is configured anywhere."""
+    import boto3
+    from botocore.exceptions import NoRegionError
+
+    from generation.bedrock_calls import client_config
+
+    chosen = settings.generation
+    try:
+        return boto3.client(
+            "bedrock-runtime",
+            region_name=chosen.region,
+            endpoint_url=chosen.endpoint_url,
+            config=client_config(attempts, chosen.connect_timeout_s, chosen.read_timeout_s),
+        )
+    except NoRegionError as error:
+        raise ConfigError("No cloud region is configured: set generation.region or AWS_REGION.") from error
+
+
+def check_startable(settings: Settings) -> None:
+    """Raises at start what would otherwise be found out by the first question."""
+    chosen = settings.generation
+    if chosen.backend == "bedrock" and chosen.model_id and not chosen.allow_uncached:
+        from generation.caching import check_cacheable
+
+        check_cacheable(chosen.model_id, estimate_tokens(SYSTEM))
+    make_naming(settings)
+
+
+# ---------------------------------------------------------------------------------------------- policies
+
+
+def make_rules(settings: Settings) -> Rules:
+    """The numbers of the policies."""
+    chosen = settings.answering
+    return Rules(
+        k=chosen.k,
+        wide_k=chosen.wide_k,
+        candidates=settings.retrieval.candidates,
+        rerank_depth=settings.rerank.depth,
+        max_rounds=chosen.max_rounds,
+        trigger_cosine=chosen.trigger_cosine,
+        trigger_min_chunks=chosen.trigger_min_chunks,
+        pool_cap=chosen.pool_cap,
+        history_turns=chosen.history_turns,
+        evidence_token_cap=chosen.evidence_token_cap,
+        max_question_chars=chosen.max_question_chars,
+    )
+
+
+def make_naming(settings: Settings) -> Naming:
+    """The naming policy over the terms in a private file, read now and kept nowhere else."""
+    path = settings.answering.forbidden_terms_file
+    if path is None:
+        return Naming(())
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise ConfigError(
+            f"answering.forbidden_terms_file {path} cannot be read ({reason}): mend it, or remove the setting."
+        ) from error
+    return Naming([line.strip() for line in lines if line.strip()])
+
+
+def make_authenticate(settings: Settings) -> Authenticate:
+    """Who a request is, by the configured mode."""
+    return OpenTo(anonymous(settings)) if settings.access.mode == "open" else TrustedHeaders()
+
+
+# ---------------------------------------------------------------------------------------------- the service
+
+
+def make_service(settings: Settings, stages: Stages, ready: Ready, telemetry: Telemetry) -> Service:
+    """What the HTTP surface needs, around stages wherever they are."""
+    return Service(
+        stages=stages,
+        rules=make_rules(settings),
+        naming=make_naming(settings),
+        registry=make_registry(settings),
+        authenticate=make_authenticate(settings),
+        limits=Limits(max_body_bytes=settings.serving.max_body_bytes, max_k=settings.retrieval.max_k),
+        ready=ready,
+        telemetry=telemetry,
+        suggestions=read_suggestions(settings.data_dir),
+    )
+
+
+def in_process_stages(settings: Settings, library: Library) -> Stages:
+    """All four stages in this process: for the command line and for evaluation, over the same answering path."""
+    reranker = None if settings.rerank.backend == "none" else make_reranker(settings)
+    return Stages(make_rewriter(settings), library, reranker, make_generator(settings))
+
+
+def evaluation_service(settings: Settings, library: Library) -> Service:
+    """The service over stages in this process, for a harness that names the reader and the version itself."""
+    from dataclasses import replace
+
+    service = make_service(settings, in_process_stages(settings, library), always_ready, Silent())
+    limits = replace(service.limits, max_k=10_000)  # a collection's recall@100 needs several chunks per document
+    return replace(service, authenticate=TrustedHeaders(), limits=limits, pinnable=True)
+
+
+def graph_plan(settings: Settings) -> GraphPlan:
+    """The same stages as Serve deployments; everything in it is made inside the replica."""
+    sizes, limits = settings.serving.stages, settings.serving
+    make_reranker_: Callable[[], Reranker] | None = (
+        None if settings.rerank.backend == "none" else partial(make_reranker, settings)
+    )
+    return GraphPlan(
+        make_rewriter=partial(make_rewriter, settings),
+        make_retriever=partial(make_library, settings),
+        make_reranker=make_reranker_,
+        make_generator=partial(make_generator, settings),
+        make_service=partial(make_service, settings),
+        patience=Patience(
+            rewrite_s=limits.rewrite_s,
+            retrieve_s=limits.retrieve_s,
+            rerank_s=limits.rerank_s,
+            first_token_s=limits.first_token_s,
+            idle_s=limits.idle_s,
+        ),
+        rewriter=_options(sizes.rewriter),
+        retriever=_options(sizes.retriever),
+        reranker=_options(sizes.reranker),
+        generator=_options(sizes.generator),
+        gateway=_options(sizes.gateway),
+    )
+
+
+def place(settings: Settings) -> Place:
+    """Where the graph listens."""
+    return Place(host=settings.serving.host, port=settings.serving.port, haproxy=settings.serving.haproxy)
+
+
+def _options(stage: Stage) -> StageOptions:
+    return StageOptions(
+        min_replicas=stage.min_replicas,
+        max_replicas=stage.max_replicas,
+        num_cpus=stage.num_cpus,
+        num_gpus=stage.num_gpus,
+        max_ongoing_requests=stage.max_ongoing_requests,
+        target_ongoing_requests=stage.target_ongoing_requests,
+    )
+
+
+def read_suggestions(data_dir: Path) -> tuple[str, ...]:
+    """Questions the page offers to try; none when there is no such file, which is normal for a corpus of one's own."""
+    try:
+        return tuple(str(question) for question in json.loads((data_dir / SUGGESTIONS).read_text("utf-8")))
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{data_dir / SUGGESTIONS} cannot be read ({error}): delete it or mend it.") from error
