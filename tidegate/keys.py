@@ -45,16 +45,16 @@ def children(key: str) -> tuple[str, ...]:
 
 
 def nearest_key(key: str) -> str:
-    """The existing key most like a wrong one, or "": by whole path, then among its siblings, then by last name."""
+    """The existing key most like a wrong one, or "": among its siblings, by whole path, by last name."""
     *above, name = key.split(".")
     every = [*(path for path in _fields() if path != FLOORS), *(f"{FLOORS}.{metric}" for metric in DEFAULT_FLOORS)]
-    if near := difflib.get_close_matches(key, every, n=1, cutoff=0.8):
-        return near[0]
     siblings = children(".".join(above))
     if ".".join(above) == FLOORS:
         siblings += tuple(f"{metric}@{name.partition('@')[2] or 6}" for metric in RANKED)
     if near := difflib.get_close_matches(name, siblings, n=1):
         return ".".join([*above, near[0]])
+    if near := difflib.get_close_matches(key, every, n=1, cutoff=0.8):
+        return near[0]
     by_name = {path.rpartition(".")[2]: path for path in reversed(every)}
     near = difflib.get_close_matches(name, by_name, n=1, cutoff=0.55)
     return by_name[near[0]] if near else ""

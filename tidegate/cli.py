@@ -1,0 +1,151 @@
+"""The command line: one table of verbs, the options they share, and the one place where errors become exit codes.
+
+A verb is a function in a small file of its own, listed in VERBS at the foot; it imports whatever is heavy inside,
+prints through console.py, and returns a Code or nothing.
+"""
+
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from domain.errors import BadRequest, TidegateError
+from tidegate import config
+from tidegate.console import Code, Shared, complain, exit_code, make_streams_safe, silence_stdout
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line; the exit code comes back. Nothing that a verb raises gets past here."""
+    make_streams_safe()
+    args = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _run(args)
+        if sys.stdout:  # None when it was closed before the start
+            sys.stdout.flush()
+    except BrokenPipeError:  # `tidegate versions | head -1`: the reader has what it wanted
+        silence_stdout()
+        return Code.REFUSED
+    except OSError as error:
+        silence_stdout()
+        complain(f"The output could not be written: {error.strerror or error}.")
+        return Code.REFUSED
+    return code
+
+
+def _run(args: list[str]) -> int:
+    try:
+        result = command()(hoist(args) or ["--help"], prog_name="tidegate", standalone_mode=False)
+        return Code.DONE if result is None else int(result)
+    except KeyboardInterrupt:
+        return Code.INTERRUPTED
+    except SystemExit:  # Typer's way of saying that the reader of our output went away
+        return Code.REFUSED
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if "--debug" in args:
+            traceback.print_exc()
+        code, text = explain(error)
+        complain(text)
+        return code
+
+
+def explain(error: Exception) -> tuple[Code, str]:
+    """The exit code of anything a verb can raise, and the sentence a person reads."""
+    one_line = " ".join(str(error).split())
+    if isinstance(error, TidegateError):
+        return exit_code(error), str(error)
+    if isinstance(error, typer.TyperException):  # an option, argument or verb that does not exist
+        context = getattr(error, "ctx", None)
+        verb = context.command_path if context else "tidegate"
+        return Code.USAGE, f"{' '.join(error.format_message().split())} See: {verb} --help"
+    if isinstance(error, typer.Abort):
+        return Code.REFUSED, "A question was left without an answer."
+    if isinstance(error, OSError):  # a file or address that nobody wrapped: the machine's word is clearer than "a bug"
+        return Code.REFUSED, one_line
+    return Code.REFUSED, f"This is a bug in Tidegate, --debug shows where: {type(error).__name__}: {one_line[:300]}"
+
+
+def hoist(args: Sequence[str]) -> list[str]:
+    """The arguments with the shared options moved to the front, so that they may stand before or after the verb.
+
+    Whatever follows `--` is left alone.
+    """
+    end = args.index("--") if "--" in args else len(args)
+    front: list[str] = []
+    rest: list[str] = []
+    words = iter(args[:end])
+    for word in words:
+        name, _, value = word.partition("=")
+        if name in ("--config", "--set"):
+            given = value if value else next(words, None)
+            if given is None:
+                raise BadRequest(f"Option {name} needs a value after it, see tidegate --help.", name)
+            front += [name, given]
+        else:
+            (front if word == "--debug" else rest).append(word)
+    return [*front, *rest, *args[end:]]
+
+
+def command() -> Callable[..., Any]:
+    """The whole command line, made from VERBS. Any: what a verb returns comes through Typer untyped."""
+    root = _group(None)
+    root.callback()(_shared)
+    groups = {name: _group(text) for name, text in GROUPS.items()}
+    for name, (verb, example) in VERBS.items():
+        group, _, last = name.rpartition(" ")
+        (groups[group] if group else root).command(last, epilog=f"Example: {example}")(verb)
+    for name, group_app in groups.items():
+        root.add_typer(group_app, name=name)
+    return typer.main.get_command(root)
+
+
+def _group(text: str | None) -> typer.Typer:
+    # Plain help starts fast, copies well and needs no Unicode.
+    return typer.Typer(help=text, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+def _version(on: bool) -> None:
+    if on:
+        from importlib.metadata import version
+
+        typer.echo(f"tidegate {version('tidegate')}")
+        raise typer.Exit
+
+
+def _shared(
+    ctx: typer.Context,
+    config: Annotated[
+        Path | None, typer.Option(help="Settings file; else TIDEGATE_CONFIG, else ./tidegate.yaml.", show_default=False)
+    ] = None,
+    values: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set one value, above file and variables.")
+    ] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="On an error, print the trace too.")] = False,  # noqa: ARG001
+    version: Annotated[  # noqa: ARG001 - its callback does the work, as main does for --debug
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_version)
+    ] = False,
+) -> None:
+    """Cited answers from a private library, on Ray Serve, behind an evaluation gate.
+
+    --config, --set and --debug may also stand after the verb. Exit codes: 0 done, 1 refused or failed, 2 usage or
+    settings, 3 inconclusive, 4 could not measure, 5 partial, 130 interrupted.
+    """
+    pairs = [word.partition("=") for word in values or ()]
+    if wrong := [key for key, equals, _ in pairs if not equals]:
+        raise BadRequest(f"--set {wrong[0]} has no value, wanted KEY=VALUE like --set retrieval.k1=0.9.", "set")
+    ctx.obj = Shared(config, {key.strip(): value for key, _, value in pairs})
+
+
+GROUPS: Mapping[str, str] = {
+    "config": "Show or check the settings.",
+}
+
+# name on the command line -> the function, and one real example for its help
+VERBS: Mapping[str, tuple[Callable[..., Code | None], str]] = {
+    "config show": (config.show, "tidegate config show retrieval --set retrieval.k1=1.2"),
+    "config check": (config.check, "tidegate config check --config examples/tidegate.yaml"),
+}
