@@ -63,10 +63,9 @@ def standalone(question: str, history: Sequence[Turn], lookback: int = 3) -> str
 def with_keywords(query: Query) -> Query:
     """`query` with its keywords as one more variant; unchanged when there are none or they are already searched."""
     found = terms(query.text)
-    names = [
-        f" {_parts(term.shown)}" for term in found if term.kind is Kind.IDENTIFIER and _parts(term.shown) != term.shown
-    ]
-    variant = (" ".join(term.shown for term in found) + "".join(names)).strip()
+    apart = [_parts(term.shown) for term in found if term.kind is Kind.IDENTIFIER]
+    words = " ".join(term.shown for term in found)
+    variant = " ".join([words, *(parts for parts in apart if parts not in words)]).strip()
     known = {text.casefold().strip(" ?.!") for text in (query.text, *query.variants)}
     return query if not variant or variant.casefold() in known else Query(query.text, (*query.variants, variant))
 

@@ -55,9 +55,7 @@ class BedrockStub:
 
     def __enter__(self) -> "BedrockStub":
         handler = type("Handler", (_Handler,), {"stub": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = False
-        self._server.block_on_close = True
+        self._server = _Server(("127.0.0.1", 0), handler)
         self._lock = threading.Lock()
         self.closing = threading.Event()
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
@@ -96,6 +94,11 @@ class BedrockStub:
             self.requests.append({"path": path, **json.loads(body)})
             self.bodies.append(body)
         return reply
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = False  # closing the stub waits for every reply, so that no thread outlives its test
+    request_queue_size = 128  # the default of 5 drops callers who come together
 
 
 @lru_cache(maxsize=1)
