@@ -92,7 +92,7 @@ def hoist(args: Sequence[str]) -> list[str]:
 
 def command() -> Callable[..., Any]:
     """The whole command line, made from VERBS. Any: what a verb returns comes through Typer untyped."""
-    root = _group(None)
+    root = _group(_shared.__doc__)
     root.callback()(_shared)
     groups = {name: _group(text) for name, text in GROUPS.items()}
     for name, (verb, example) in VERBS.items():

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import typer
 
@@ -72,22 +72,22 @@ def loaded(ctx: typer.Context) -> "Loaded":
 
 def say(text: str) -> None:
     """Print a result for a person."""
-    typer.echo(_safe(text))
+    _print(_safe(text))
 
 
 def say_json(value: object) -> None:
     """Print a result for a machine: one JSON document, ASCII only, NaN refused."""
-    typer.echo(json.dumps(value, ensure_ascii=True, allow_nan=False, indent=2))
+    _print(json.dumps(value, ensure_ascii=True, allow_nan=False, indent=2))
 
 
 def note(text: str) -> None:
     """Tell a person something beside the result."""
-    typer.echo(f"note: {_safe(text)}", err=True)
+    _print(f"note: {_safe(text)}", sys.stderr)
 
 
 def complain(text: str) -> None:
     """Say what went wrong: one line, unless several problems are listed."""
-    typer.echo(f"error: {_safe(text)}", err=True)
+    _print(f"error: {_safe(text)}", sys.stderr)
 
 
 def make_streams_safe() -> None:
@@ -100,6 +100,11 @@ def make_streams_safe() -> None:
 def silence_stdout() -> None:
     """Send what is still buffered nowhere, so that the interpreter does not fail once more on its way out."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _print(text: str, stream: TextIO | None = None) -> None:
+    # Not typer.echo: it answers an ASCII terminal in UTF-8.
+    print(text, file=stream or sys.stdout)  # noqa: T201 - the one place that prints
 
 
 def _safe(text: str) -> str:
