@@ -8,7 +8,7 @@ It knows no weights and no index: lexical.py counts what comes out here.
 import re
 import threading
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +17,7 @@ STAMP = "tidegate-1"
 
 _LONGEST = 128  # characters of one token; base64 blobs must not fill the vocabulary (a SHA-512 in hex just fits)
 _CACHED_PIECES = 1 << 17
+_PART_SHARE = 0.25  # between .1 and 1 it moved nDCG@10 by .0003 on hotpotqa-mini dev, canard and mtrag together
 
 
 def analyse(text: str) -> list[str]:
@@ -27,13 +28,35 @@ def analyse(text: str) -> list[str]:
     words are dropped, so a text of nothing else has no tokens either.
     """
     tokens: list[str] = []
+    for word in _words(text):
+        tokens += word
+    return tokens
+
+
+def weigh(query: str, known: Callable[[str], bool]) -> dict[str, float]:
+    """The tokens of a query in reading order and how much each counts: 1 for every time it stands there.
+
+    The parts of an identifier which is `known` whole count a quarter only. Otherwise a passage that says conn, err
+    and reset all over would outdo the long one with the ERR_CONN_RESET that was asked for; and without parts nobody
+    who writes COVID-19 would find COVID. Hyphenated words are no identifiers: open-source and open source are one
+    thing.
+    """
+    weights: dict[str, float] = {}
+    for word in _words(query):
+        exact = len(word) > 1 and _IDENTIFIER.search(word[0]) is not None and known(word[0])
+        for place, token in enumerate(word):
+            weights[token] = weights.get(token, 0.0) + (_PART_SHARE if exact and place > 0 else 1.0)
+    return weights
+
+
+def _words(text: str) -> Iterator[tuple[str, ...]]:
+    """The tokens of each word of `text`; none for a stop word."""
     for piece in _PIECES.findall(_normalised(text)):
         # Runs of a spaceless script hardly repeat: they would only push the words out of the cache.
         if len(piece) > _LONGEST or piece[0] >= _FIRST_SPACELESS:
-            tokens += _tokens(piece)
+            yield _tokens(piece)
         else:
-            tokens += _cached_tokens(piece)
-    return tokens
+            yield _cached_tokens(piece)
 
 
 def _normalised(text: str) -> str:
@@ -166,6 +189,7 @@ _PIECES = re.compile(
 )
 _SPACELESS_RUN = re.compile(rf"[{_SPACELESS}]")
 _JOINTS = re.compile(r"[-_'&+#.]")
+_IDENTIFIER = re.compile(r"[\d_+#]|\.\w\w|\w\w\.")  # U.S. is none: it is US as well
 _THOUSANDS = re.compile(r"\d+(?:,\d+)+(?:\.\d+)?")
 _DOTTED_NUMBER = re.compile(r"v?\d+(?:\.\d+)+")
 _CLITIC_AT_END = re.compile(rf"'{_CLITIC}$")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.analysis import analyse
+from retrieval.analysis import analyse, weigh
 from retrieval.arms import Ranking, Rows, Scores, Visible, best
 
 _MODELS_KEPT = 4  # a model repeats the tokens of its rows, so only a few readers' are kept
@@ -46,10 +46,11 @@ class RankBm25Arm:
 
     def _scores(self, text: str, visible: Visible) -> NDArray[np.float64]:
         """Scores [n_visible] of the visible rows."""
-        query = analyse(text)
-        if not query or not any(self._tokens[row] for row in visible.rows):
-            return np.zeros(visible.rows.size)
-        scores: NDArray[np.float64] = self._model(visible).get_scores(query)
+        scores = np.zeros(visible.rows.size)
+        if any(self._tokens[row] for row in visible.rows):
+            model = self._model(visible)
+            for token, weight in weigh(text, model.idf.__contains__).items():
+                scores += weight * model.get_scores([token])
         return scores
 
     def _model(self, visible: Visible) -> Any:  # rank_bm25 has no types
