@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import zip_longest
 
 from domain.errors import ConfigError
 from domain.types import Chunk, Document, SourceRef
@@ -122,8 +123,10 @@ def heading(document: Document, size: int, overlap: int) -> list[Piece]:
     text = document.text
     found: list[tuple[Span, str]] = []
     for run in _runs(text, _sections(text), size):
-        path = _shared([section.path for section in run])
-        start = run[0].body if run[0].path == path and run[0].body < run[0].end else run[0].start
+        path = _shared([section.path for section in run if not section.bare])
+        first = next(section for section in run if not (section.bare and section.path == path[: len(section.path)]))
+        named = first.path == path and text[first.body : first.end].strip()
+        start = first.body if named else first.start
         found += [(span, " > ".join(path)) for span in _passages(text, start, run[-1].end, size, overlap)]
     return _pieces(text, [span for span, _ in found], [path for _, path in found])
 
@@ -142,15 +145,14 @@ def _passages(text: str, start: int, end: int, size: int, overlap: int) -> list[
 
 
 def _fitting(text: str, start: int, end: int, size: int, cutters: Sequence[Cutter]) -> Iterator[Span]:
-    """Adjacent spans that cover text[start:end], none above `size`: cut by the first cutter, then finer if need be."""
-    if not cutters:
-        yield from characters(text, start, end, size)
-        return
-    for piece in cutters[0](text, start, end):
-        if cost(text[slice(*piece)].strip()) <= size:
-            yield piece
-        else:
+    """Adjacent spans that cover text[start:end], none above `size`: whole if it fits, else by ever finer cutters."""
+    if cost(text[start:end].strip()) <= size:
+        yield start, end
+    elif cutters:
+        for piece in cutters[0](text, start, end):
             yield from _fitting(text, *piece, size, cutters[1:])
+    else:
+        yield from characters(text, start, end, size)
 
 
 def _pack(text: str, units: Iterable[Span], size: int, overlap: int) -> list[Span]:
@@ -199,12 +201,16 @@ def _digest(piece: Piece) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A heading's own text: [start, end) with the heading line, [body, end) without."""
+    """A heading's own text: [start, end) with the heading line, [body, end) without.
+
+    `bare` when there is none before the headings below it: the heading's words are in their paths.
+    """
 
     path: tuple[str, ...]
     start: int
     body: int
     end: int
+    bare: bool = False
 
 
 def _sections(text: str) -> list[_Section]:
@@ -216,7 +222,15 @@ def _sections(text: str) -> list[_Section]:
     for (level, title, start, body), end in zip(marks, ends[1:], strict=True):
         above = [(upper, name) for upper, name in above if upper < level] + [(level, title)]
         found.append(_Section(tuple(name for _, name in above if name), start, body, end))
-    return [section for section in found if text[section.start : section.end].strip()]
+    found = [section for section in found if text[section.start : section.end].strip()]
+    return [
+        replace(section, bare=_is_above(section, below) and not text[section.body : section.end].strip())
+        for section, below in zip_longest(found, found[1:])
+    ]
+
+
+def _is_above(section: _Section, other: _Section | None) -> bool:
+    return other is not None and other.path[: len(section.path)] == section.path
 
 
 def _headings(text: str) -> list[tuple[int, str, int, int]]:
@@ -236,20 +250,13 @@ def _runs(text: str, sections: list[_Section], size: int) -> Iterator[list[_Sect
     """Neighbouring sections that share chunks: each one alone, but the tiny ones together while they fit."""
     run: list[_Section] = []
     total = 0.0
-    bare: list[_Section] = []  # headings without text whose words are in the heading path of the next section
-    for section, following in zip(sections, [*sections[1:], None], strict=True):
-        below = following is not None and following.path[: len(section.path)] == section.path
-        if below and not text[section.body : section.end].strip():
-            bare.append(section)
-            continue
-        start = bare[0].start if bare else section.start
-        extra = cost(text[start : section.end])
-        if run and (total >= size / 5 or total + extra > size):
+    for section in sections:
+        extra = cost(text[section.start : section.end])
+        if any(not held.bare for held in run) and (total >= size / 5 or total + extra > size):
             yield run
             run, total = [], 0.0
-        run.append(replace(section, start=start))
+        run.append(section)
         total += extra
-        bare = []
     if run:
         yield run
 

@@ -92,7 +92,9 @@ class Corpus:
                 remarks.update(found)
                 yield document, raw.place
         except (OSError, EOFError, zlib.error) as error:
-            self.outcomes.append(FileOutcome(name, FileStatus.FAILED, "unreadable", f"cannot be read: {error}"))
+            reason = f"cannot be read to its end: {error}; {indexed} records before that were indexed"
+            self.outcomes.append(FileOutcome(name, FileStatus.FAILED, "unreadable", reason))
+            return
         if indexed and remarks:
             told = "; ".join(f"{text} ({n} records)" if n > 1 else text for text, n in remarks.most_common(3))
             more = f"; and {len(remarks) - 3} more remarks" if len(remarks) > 3 else ""
