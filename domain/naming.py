@@ -29,6 +29,7 @@ from domain.markers import Marker, Piece
 
 REDACTED = "[name removed]"
 MAX_FILL = 32
+LONGEST_EMPHASIS = 3  # "***" opens bold italics; a longer run opens nothing
 _STANDINS = (REDACTED, "[redacted]", "[withheld]", "[...]", "\u2588\u2588\u2588")
 
 _EMPHASIS = frozenset("*_~`")
@@ -41,7 +42,7 @@ _ACCENTS = ((0x0300, 0x036F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20F
 # letter than their small form does (Greek capital Nu is an N, the small one a v).
 _LOOK_ALIKES = (
     "аa вb ьb сc ԁd еe ɡg һh нh іi ӏl јj кk мm пn оo рp ԛq гr ѕs тt уy ѵv ԝw хx зz "  # Cyrillic
-    "αa βb ϲc εe ηn ιi ϳj κk νv οo ρp τt υu μu χx γy ωw ζz ΗH ΝN ΥY ΜM "  # Greek
+    "αa βb ςc εe ηn ιi ϳj κk νv οo ρp τt υu μu χx γy ωw ζz ΗH ΝN ΥY ΜM "  # Greek
     "օo սu ոn հh "  # Armenian
     "ıi ɩi ɑa łl øo đd ħh ŧt ƶz ᴀa ʙb ᴄc ᴅd ᴇe ɢg ʜh ɪi ᴊj ᴋk ʟl ᴍm ɴn ᴏo ᴘp ʀr ꜱs ᴛt ᴜu ᴠv ᴡw ʏy ᴢz "  # Latin
     "’' ‘' ʼ'"
@@ -240,9 +241,10 @@ def _left_open(kept: Sequence[Piece]) -> list[Piece]:
     """
     open_runs: list[str] = []
     for mark, run in groupby(kept):
-        if isinstance(mark, Marker) or not mark:
+        length = len(list(run))
+        if isinstance(mark, Marker) or not mark or length > LONGEST_EMPHASIS:
             continue
-        text = mark * len(list(run))
+        text = mark * length
         if open_runs[-1:] == [text]:
             open_runs.pop()
         else:

@@ -108,9 +108,11 @@ def revalidate(pool: Sequence[PoolEntry], visible_ids: Collection[str], cap: int
 
     Order is kept, of duplicates the first stays, and above `cap` the oldest leave; neither counts as dropped.
     """
-    first = {entry.chunk_id: entry for entry in reversed(pool)}
-    unique = [entry for entry in pool if first[entry.chunk_id] is entry]
-    known = [entry for entry in unique if entry.chunk_id in frozenset(visible_ids)]
+    unique: dict[str, PoolEntry] = {}
+    for entry in pool:
+        unique.setdefault(entry.chunk_id, entry)
+    visible = frozenset(visible_ids)
+    known = [entry for entry in unique.values() if entry.chunk_id in visible]
     return tuple(known[max(len(known) - max(cap, 0), 0) :]), len(unique) - len(known)
 
 

@@ -1,0 +1,273 @@
+"""The rules of an answer, one claim each, on data small enough to check on paper."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from domain.errors import BadRequest, TooLong
+from domain.policies import REDACTED, Naming, check_question, cite, ground, join_pool, revalidate, status, trigger
+from domain.types import Chunk, Citation, Evidence, Grounding, PoolEntry, SourceRef, Status, StopReason
+from tests.fakes import RULES, chunk, hits
+
+NOBODY = Naming([])
+GUARD = Naming(["zanzibrand"])
+A, B, C = (chunk(f"{name}#0-aa", f"Passage {name}.") for name in "abc")
+PACKED = tuple(Evidence(f"S{i}", c, 1, 5) for i, c in enumerate((A, B, C), 1))
+
+
+def cited(*sids: str) -> tuple[Citation, ...]:
+    return tuple(cite(e, NOBODY) for e in PACKED if e.sid in sids)
+
+
+# ---------------------------------------------------------------------------------------------- the question
+
+
+def test_a_question_loses_the_unseen_characters_around_it_only() -> None:
+    assert check_question("\u200b \n How  much?\n\ufeff\x00", RULES) == "How  much?"
+
+
+@pytest.mark.parametrize("blank", ["", "  \n\t", "\u200b\u200d\ufeff", "\x00\x07\x1b", "\u00ad \u2060"])
+def test_a_question_without_a_visible_character_is_refused(blank: str) -> None:
+    with pytest.raises(BadRequest, match="blank") as caught:
+        check_question(blank, RULES)
+    assert caught.value.field == "question"
+
+
+def test_a_question_over_the_limit_is_refused_with_the_limit() -> None:
+    assert check_question(" " + "x" * RULES.max_question_chars, RULES)
+    with pytest.raises(TooLong, match=f"{RULES.max_question_chars + 1} characters, at most {RULES.max_question_chars}"):
+        check_question("x" * (RULES.max_question_chars + 1), RULES)
+
+
+# ---------------------------------------------------------------------------------------------- a second round
+
+
+def test_good_hits_trigger_nothing() -> None:
+    assert trigger(hits(A, B, C, cosine=0.31), replace(RULES, trigger_min_chunks=3), 1, deeper=False) == ""
+
+
+def test_asking_to_go_deeper_triggers_a_second_round() -> None:
+    assert trigger(hits(A, cosine=0.9), RULES, 1, deeper=True) == "asked to go deeper"
+
+
+def test_a_best_cosine_under_the_bar_triggers() -> None:
+    thin = (*hits(A, cosine=0.21), *hits(B, cosine=None), *hits(C, cosine=0.1))
+    assert trigger(thin, RULES, 1, deeper=False) == "best cosine 0.21 is under 0.30"
+
+
+def test_a_cosine_on_the_bar_does_not_trigger() -> None:
+    assert trigger(hits(A, cosine=0.3), RULES, 1, deeper=False) == ""
+
+
+def test_too_few_different_chunks_trigger() -> None:
+    rules = replace(RULES, trigger_min_chunks=3)
+    assert trigger(hits(A, B, A), rules, 1, deeper=False) == "2 chunks are fewer than 3"
+    assert trigger(hits(A), rules, 1, deeper=False) == "1 chunk is fewer than 3"
+    assert trigger((), rules, 1, deeper=False) == "0 chunks are fewer than 3"
+
+
+def test_without_any_cosine_only_the_count_is_judged() -> None:
+    assert trigger(hits(A, B, cosine=None), replace(RULES, trigger_min_chunks=2), 1, deeper=False) == ""
+
+
+def test_no_round_follows_the_last_one() -> None:
+    assert trigger((), RULES, RULES.max_rounds, deeper=True) == ""
+
+
+# ---------------------------------------------------------------------------------------------- the pool
+
+
+def entries(*pairs: tuple[str, int]) -> tuple[PoolEntry, ...]:
+    return tuple(PoolEntry(id_, turn) for id_, turn in pairs)
+
+
+def test_new_chunks_are_appended_and_known_ones_keep_place_and_turn() -> None:
+    joined = join_pool(entries(("a", 1), ("b", 1)), ["c", "a", "c"], turn=2, cap=4)
+    assert joined.pool == entries(("a", 1), ("b", 1), ("c", 2))
+    assert joined.evicted == ()
+
+
+def test_above_the_cap_the_oldest_leave() -> None:
+    joined = join_pool(entries(("a", 1), ("b", 1), ("c", 2)), ["d", "e"], turn=3, cap=4)
+    assert joined.pool == entries(("b", 1), ("c", 2), ("d", 3), ("e", 3))
+    assert joined.evicted == ("a",)
+
+
+def test_of_more_new_chunks_than_the_cap_the_best_join() -> None:
+    assert join_pool(entries(("z", 1)), list("abc"), turn=2, cap=2).pool == entries(("a", 2), ("b", 2))
+
+
+def test_the_pool_never_exceeds_its_cap_and_never_repeats_a_chunk() -> None:
+    pool: tuple[PoolEntry, ...] = ()
+    for turn in range(1, 60):
+        pool = join_pool(pool, [str(turn * 7 % n) for n in (5, 11, 31)], turn, cap=8).pool
+        assert len(pool) <= 8
+        assert len({e.chunk_id for e in pool}) == len(pool)
+
+
+def test_a_client_pool_loses_unknown_chunks_which_are_counted_and_duplicates_which_are_not() -> None:
+    claimed = entries(("a", 1), ("gone", 1), ("b", 2), ("a", 3), ("secret", 2), ("c", 3))
+    assert revalidate(claimed, {"a", "b", "c"}, cap=24) == (entries(("a", 1), ("b", 2), ("c", 3)), 2)
+
+
+def test_a_client_pool_over_the_cap_loses_its_oldest() -> None:
+    claimed = entries(("a", 1), ("b", 2), ("c", 3))
+    assert revalidate(claimed, ["a", "b", "c"], cap=2) == (entries(("b", 2), ("c", 3)), 0)
+    assert revalidate(claimed, ["a", "b", "c"], cap=0) == ((), 0)
+
+
+def test_the_same_pool_entry_sent_twice_stays_once() -> None:
+    one = PoolEntry("a", 1)
+    assert revalidate([one, one], ["a"], cap=4) == ((one,), 0)
+
+
+# ---------------------------------------------------------------------------------------------- citation
+
+
+def evidence(**changes: str) -> Evidence:
+    source = SourceRef("zanzibrand-7", "The Zanzibrand book", "https://library.example/7", "kb", "")
+    text = changes.pop("text", "Old ZANZIBRAND text.")
+    made = Chunk("zanzibrand-7#0-aa", text, 0, "", replace(source, **changes), "harbour", frozenset({"public"}))
+    return Evidence("S4", made, 3, 5)
+
+
+def test_every_string_of_a_citation_is_scrubbed() -> None:
+    made = cite(evidence(), GUARD)
+    assert made == Citation(
+        sid="S4",
+        chunk_id=f"{REDACTED}-7#0-aa",
+        doc_id=f"{REDACTED}-7",
+        label=f"The {REDACTED} book",
+        uri="https://library.example/7",
+        quote=f"Old {REDACTED} text.",
+        joined_turn=3,
+    )
+
+
+def test_a_citation_without_a_title_is_labelled_by_its_document() -> None:
+    assert cite(evidence(title=" "), NOBODY).label == "zanzibrand-7"
+
+
+@pytest.mark.parametrize("uri", ["https://h/x", "http://h:8/x?y#z", "docs/a%20b.html", "/docs/a", "#part", ""])
+def test_a_safe_address_is_kept(uri: str) -> None:
+    assert cite(evidence(uri=uri), NOBODY).uri == uri
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "javascript:alert(1)",
+        " JaVaScRiPt:alert(1)",
+        "java\nscript:alert(1)",
+        "data:text/html,x",
+        "file:///etc/passwd",
+        "s3://bucket/key",
+        "//elsewhere.example/x",
+        "\\\\elsewhere\\x",
+        "/\\elsewhere",
+        "http:///x",
+        "https://user:word@h/x",
+        "https://h/a b",
+        "http://[h/x",
+    ],
+)
+def test_an_unsafe_address_is_left_out(uri: str) -> None:
+    assert cite(evidence(uri=uri), NOBODY).uri == ""
+
+
+@pytest.mark.parametrize("uri", ["https://h/Zanzibrand.pdf", "https://h/zan%7Aibrand", "/z%61nzibrand"])
+def test_an_address_with_a_name_in_it_is_left_out(uri: str) -> None:
+    assert cite(evidence(uri=uri), GUARD).uri == ""
+
+
+# ---------------------------------------------------------------------------------------------- grounding
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The limit is 40 bar [S1].",
+        "The limit is 40 bar. [S1]",
+        "The limit is 3.5 bar, e.g. for P3 [S1]. It holds [S2]!",
+        "Approx. 30 bar are safe, says Dr. Moon [S1].",
+        "## Limits\nThe limit is 40 bar [S1].\n\nDoes that help?",
+        "There are two:\n- one [S1]\n- two [S2]",
+        "The limit is\nforty bar [S1].",
+        "Use this [S1]:\n```py\nx = 1. Then more.\n```",
+        "限界は四十です[S1]。交換は月曜日です。[S2]",
+        'He said "stop." [S1] Then it stopped [S2].',
+    ],
+)
+def test_an_answer_is_grounded_when_every_claim_carries_a_marker(text: str) -> None:
+    assert ground(text, cited("S1", "S2"), PACKED, StopReason.END) is Grounding.GROUNDED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The limit is 40 bar [S1]. It never fails.",
+        "It never fails. The limit is 40 bar [S1].",
+        "One [S1]\nTwo",
+        "- one [S1]\n- two",
+        "One [S1]. Two `x[S2]`.",
+        "限界は四十です[S1]。交換は月曜日です。",
+        "One [S1]. Two [S3].",  # S3 did not resolve
+    ],
+)
+def test_an_answer_is_partial_when_some_claim_carries_none(text: str) -> None:
+    assert ground(text, cited("S1", "S2"), PACKED, StopReason.END) is Grounding.PARTIAL
+
+
+def test_an_answer_without_evidence_marker_or_from_a_filter_is_ungrounded() -> None:
+    text = "The limit is 40 bar [S1]."
+    assert ground(text, cited("S1"), (), StopReason.END) is Grounding.UNGROUNDED
+    assert ground(text, (), PACKED, StopReason.END) is Grounding.UNGROUNDED
+    assert ground(text, cited("S1"), PACKED, StopReason.FILTERED) is Grounding.UNGROUNDED
+
+
+def test_a_sentence_cut_off_is_not_held_against_the_others() -> None:
+    text = "The limit is 40 bar [S1]. It also"
+    assert ground(text, cited("S1"), PACKED, StopReason.LENGTH) is Grounding.GROUNDED
+    assert ground(text, cited("S1"), PACKED, StopReason.END) is Grounding.PARTIAL
+
+
+@pytest.mark.timeout(20)
+def test_hostile_text_is_judged_in_linear_time() -> None:
+    for text in ("`" * 50_000, ". " * 50_000, "[S1]" * 25_000, "\n" * 100_000, "``` `" * 20_000, "a" + " " * 100_000):
+        ground(text, cited("S1"), PACKED, StopReason.END)
+
+
+# ---------------------------------------------------------------------------------------------- status
+
+
+@pytest.mark.parametrize(
+    ("stop", "ended"),
+    [
+        (StopReason.END, Status.COMPLETE),
+        (StopReason.LENGTH, Status.TRUNCATED),
+        (StopReason.CONTEXT_FULL, Status.TRUNCATED),
+        (StopReason.FILTERED, Status.BLOCKED),
+        (StopReason.NOT_COVERED, Status.NO_SOURCES),
+        (StopReason.TOOL, Status.INTERRUPTED),
+        (StopReason.UNKNOWN, Status.INTERRUPTED),
+    ],
+)
+def test_only_a_normal_end_is_complete(stop: StopReason, ended: Status) -> None:
+    assert status(stop, "Some text.") is ended
+
+
+def test_every_stop_reason_has_a_status() -> None:
+    for stop in StopReason:
+        assert isinstance(status(stop, "x"), Status)
+        assert status(stop, "") is not Status.COMPLETE
+
+
+@pytest.mark.parametrize("blank", ["", " \n", "\u200b", "[S1]"])
+def test_a_blank_answer_is_never_complete(blank: str) -> None:
+    assert status(StopReason.END, blank) is Status.REFUSED
+
+
+def test_policies_leave_plain_values_behind() -> None:
+    # Grounding and status go over the wire as they are.
+    assert json.dumps([Grounding.PARTIAL, Status.NO_SOURCES]) == '["partial", "no_sources"]'
