@@ -2,7 +2,7 @@
 
 A seeded graph of facts is told by documents in six source kinds and two tenants; questions are walks over the graph,
 so every gold answer and every gold sentence is known before anything is retrieved. The graph is dealt out in
-factgraph_world.py, written in factgraph_rendering.py, and asked about in factgraph_asking.py.
+factgraph_coast.py, written in factgraph_rendering.py, and asked about in factgraph_asking.py.
 """
 
 import json
@@ -14,9 +14,11 @@ from pathlib import Path
 
 from domain.errors import BadRequest, StorageError
 from domain.types import Document, Scope
-from eval.factgraph_asking import PERSONAS, Absence, Draft, Graph, deal
+from eval.factgraph_asking import deal
+from eval.factgraph_coast import build
+from eval.factgraph_graph import PERSONAS, Absence, Draft, Graph
 from eval.factgraph_rendering import render
-from eval.factgraph_world import Fact, build
+from eval.factgraph_world import Fact
 from eval.questions import Anchor, Question, dump
 from eval.questions import suggestions as suggest
 
@@ -50,7 +52,7 @@ class Library:
 
 
 def generate(seed: int = 7, documents: int = 300, questions: int = 1200) -> Library:
-    """The library of `seed`: the same arguments give the same bytes, and more questions leave the earlier ones as they are.
+    """The library of `seed`: equal arguments give equal bytes, and more questions leave the earlier ones as they are.
 
     About a quarter of the first questions are "dev", until there are 300; the others are "frozen". Raises BadRequest
     when there are not as many questions in so many documents, or the number of documents is out of bounds.
@@ -63,17 +65,19 @@ def generate(seed: int = 7, documents: int = 300, questions: int = 1200) -> Libr
     written, told = render(world)
     graph = Graph(world, documents, "\n".join(document.text for document in written))
     asked: list[Question] = []
+    dev = 0
     absent: dict[str, Absence] = {}
     for number, (turn, draft) in enumerate(islice(deal(graph), questions), 1):
         # Ten of every forty, shifted by one each round, so that no kind of question is always on the same side.
-        open_to_tuning = (number + turn) % 4 == 0 and sum(q.slice == "dev" for q in asked) < DEV
+        open_to_tuning = (number + turn) % 4 == 0 and dev < DEV
+        dev += open_to_tuning
         question = _question(f"q{number:05d}", draft, told, "dev" if open_to_tuning else "frozen")
         asked.append(question)
         if draft.absent:
             absent[question.id] = draft.absent
     if len(asked) < questions:
         raise BadRequest(
-            f"questions = {questions}: {documents} documents hold {len(asked)} questions, ask for fewer or raise documents.",
+            f"questions = {questions}: {documents} documents hold {len(asked)}, ask for fewer or raise documents.",
             "questions",
         )
     return Library(written, asked, dict(PERSONAS), told, absent)

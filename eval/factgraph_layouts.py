@@ -222,4 +222,22 @@ LAYOUTS: dict[str, Layout] = {
             Section("Notices", (), "clause", 3),
         ),
     ),
+    "notice_de": Layout(
+        "newswire",
+        ("Bekanntmachung für {s}", "{s}: Hinweise für Schiffsführer"),
+        "",
+        (Section("", ("berths_de",), "notice_de", 5), Section("", ("fee_de",), "notice_de", 5)),
+    ),
+    "notice_ja": Layout(
+        "newswire",
+        ("{s}からのお知らせ", "船長各位：{s}の利用案内"),
+        "",
+        (Section("", ("berths_ja",), "notice_ja", 6), Section("", ("fee_ja",), "notice_ja", 6)),
+    ),
+    "notice_el": Layout(
+        "newswire",
+        ("Ανακοίνωση για το {s}", "{s}: οδηγίες προς πλοιάρχους"),
+        "",
+        (Section("", ("berths_el",), "notice_el", 5), Section("", ("fee_el",), "notice_el", 6)),
+    ),
 }

@@ -5,19 +5,45 @@ follow-up have no `{s}`: the conversation holds it.
 """
 
 ASK: dict[str, tuple[str, ...]] = {
-    "founded": ("When was {s} established?", "In which year did {s} start out?", "How far back does the history of {s} go?"),
-    "headquarters": ("Where is {s} based?", "In which town does {s} have its headquarters?", "Which town is home to the main office of {s}?"),
+    "founded": (
+        "When was {s} established?",
+        "In which year did {s} start out?",
+        "How far back does the history of {s} go?",
+    ),
+    "headquarters": (
+        "Where is {s} based?",
+        "In which town does {s} have its headquarters?",
+        "Which town is home to the main office of {s}?",
+    ),
     "parent": ("Which group owns {s}?", "Who is the parent company of {s}?", "To which group does {s} belong?"),
-    "chief": ("Who is the current chief executive of {s}?", "Who runs {s} today as CEO?", "Who is at the helm of {s} now?"),
-    "revenue": ("What was the turnover of {s} in {y}?", "How much revenue did {s} report for {y}?", "What sales did {s} make in {y}?"),
-    "headcount": ("How many employees did {s} have at the end of {y}?", "How large was the workforce of {s} in {y}?", "How many people were employed by {s} in {y}?"),
-    "debt": ("How high was the net debt of {s} at the end of {y}?", "What did {s} owe in net terms at the close of {y}?"),
+    "chief": (
+        "Who is the current chief executive of {s}?",
+        "Who runs {s} today as CEO?",
+        "Who is at the helm of {s} now?",
+    ),
+    "revenue": (
+        "What was the turnover of {s} in {y}?",
+        "How much revenue did {s} report for {y}?",
+        "What sales did {s} make in {y}?",
+    ),
+    "headcount": (
+        "How many employees did {s} have at the end of {y}?",
+        "How large was the workforce of {s} in {y}?",
+        "How many people were employed by {s} in {y}?",
+    ),
+    "debt": (
+        "How high was the net debt of {s} at the end of {y}?",
+        "What did {s} owe in net terms at the close of {y}?",
+    ),
     "capex": ("How much did {s} invest in {y}?", "What was the capital expenditure of {s} in {y}?"),
     "auditor": ("Which firm audited {s} for 2024?", "Who checked the books of {s}?"),
     "backlog": ("How large is the order backlog of {s}?", "What is the order book of {s} worth?"),
     "hiring": ("How many new people does {s} want to recruit this year?", "How many hires does {s} have planned?"),
     "finance_chief": ("Who is the CFO of {s}?", "Who is in charge of finance at {s}?"),
-    "margin": ("What operating margin did {s} reach in the half year?", "How profitable was {s}, as an operating margin?"),
+    "margin": (
+        "What operating margin did {s} reach in the half year?",
+        "How profitable was {s}, as an operating margin?",
+    ),
     "cash": ("How much cash does {s} have?", "How large are the liquid funds of {s}?"),
     "operator": ("Which company operates {s}?", "Who runs {s}?", "Whose staff works at {s}?"),
     "town": ("Which town is closest to {s}?", "Near which town is {s}?"),
@@ -30,7 +56,11 @@ ASK: dict[str, tuple[str, ...]] = {
     "released": ("When was {s} released?", "On what date could one first buy {s}?", "When did {s} come to market?"),
     "weight": ("How heavy is {s}?", "What is the weight of {s}?", "How many kilograms does {s} weigh?"),
     "rating": ("What continuous power is {s} rated for?", "How many kilowatts can {s} take continuously?"),
-    "price": ("What does {s} cost now?", "What is the current list price of {s}?", "How much do I have to pay for {s} today?"),
+    "price": (
+        "What does {s} cost now?",
+        "What is the current list price of {s}?",
+        "How much do I have to pay for {s} today?",
+    ),
     "warranty": ("How long is the warranty on {s}?", "For how many months is {s} under guarantee?"),
     "interval": ("After how many running hours must {s} be serviced?", "How often does {s} need a service?"),
     "seal": ("Which seal kit do I need for {s}?", "What is the number of the seal kit for {s}?"),
@@ -46,7 +76,10 @@ ASK: dict[str, tuple[str, ...]] = {
     "site": ("Where is {s} being carried out?", "Which site is {s} about?"),
     "contractor": ("Which company is building {s} as main contractor?", "Who got the main contract of {s}?"),
     "budget": ("What is the latest budget of {s}?", "How much money is {s} allowed to cost by now?"),
-    "completion": ("When is {s} expected to be complete, as things stand?", "What is the latest finishing date of {s}?"),
+    "completion": (
+        "When is {s} expected to be complete, as things stand?",
+        "What is the latest finishing date of {s}?",
+    ),
     "leader": ("Who is the project manager of {s}?", "Who heads {s}?"),
     "place": ("Where did {s} occur?", "At which site did {s} happen?"),
     "device": ("Which device broke down in {s}?", "What model of equipment failed in {s}?"),
@@ -60,8 +93,17 @@ ASK: dict[str, tuple[str, ...]] = {
     "party": ("With which company was {s} signed?", "Who is the counterparty of {s}?"),
     "worth": ("What is the value of {s}?", "How much money is {s} about?"),
     "venue": ("In which town are disputes over {s} settled?", "Which courts have jurisdiction over {s}?"),
+    "berths_de": (
+        "Wie viele Liegeplätze hat {s}?",
+        "Wie viele Schiffe können am {s} festmachen, an wie vielen Plätzen?",
+    ),
+    "fee_de": ("Wie hoch ist das Liegegeld am {s}?", "Was kostet eine Nacht am {s}?"),
+    "berths_ja": ("{s}には船を何隻分つなげますか？係留場所の数は？", "{s}の係留場所はいくつですか？"),
+    "fee_ja": ("{s}の一泊の係留料はいくらですか？", "{s}に一晩停泊するといくらかかりますか？"),
+    "berths_el": ("Πόσες θέσεις ελλιμενισμού έχει το {s};", "Πόσα σκάφη χωράει το {s}, σε πόσες θέσεις;"),
+    "fee_el": ("Πόσο κοστίζει μία νύχτα στο {s};", "Ποια είναι τα τέλη ελλιμενισμού στο {s};"),
     "expires": ("When does {s} expire?", "Until when does {s} run?"),
-}  # fmt: skip
+}
 
 # The thing at the other end of a link, as a part of a longer question.
 THE: dict[str, tuple[str, ...]] = {
@@ -93,79 +135,5 @@ FOLLOW_UP: dict[str, tuple[str, ...]] = {
     "duration": ("How long did it last?",),
 }
 
-# relation: (wording for the greater one, wording for the lesser one)
-COMPARE: dict[str, tuple[str, str]] = {
-    "founded": ("Which is the younger company, {a} or {b}?", "Which was founded earlier, {a} or {b}?"),
-    "revenue": ("Which had the higher turnover in {y}, {a} or {b}?", "Which sold less in {y}, {a} or {b}?"),
-    "headcount": ("Which employed more people at the end of {y}, {a} or {b}?", "Which had the smaller workforce in {y}, {a} or {b}?"),
-    "debt": ("Which owed more at the end of {y}, {a} or {b}?", "Which had less net debt at the end of {y}, {a} or {b}?"),
-    "backlog": ("Which has the larger order book, {a} or {b}?", "Which has the smaller order backlog, {a} or {b}?"),
-    "capacity": ("Which is more powerful, {a} or {b}?", "Which has the lower capacity in megawatts, {a} or {b}?"),
-    "depth": ("Which has the deeper water at low tide, {a} or {b}?", "Where is the water shallower at the lowest tide, {a} or {b}?"),
-    "weight": ("Which is heavier, {a} or {b}?", "Which of the two weighs less, {a} or {b}?"),
-    "rating": ("Which is rated for more kilowatts, {a} or {b}?", "Which has the lower continuous rating, {a} or {b}?"),
-    "price": ("Which is more expensive today, {a} or {b}?", "Which is cheaper now, {a} or {b}?"),
-    "warranty": ("Which comes with the longer warranty, {a} or {b}?", "Which has the shorter guarantee, {a} or {b}?"),
-    "interval": ("Which can run longer between services, {a} or {b}?", "Which needs service sooner, {a} or {b}?"),
-    "timeout": ("Which waits longer before giving up, {a} or {b}?", "Which has the shorter default timeout, {a} or {b}?"),
-    "budget": ("Which has the bigger budget by now, {a} or {b}?", "Which costs less by the latest figures, {a} or {b}?"),
-    "duration": ("Which took longer, {a} or {b}?", "Which was over more quickly, {a} or {b}?"),
-}  # fmt: skip
-
-# The same for a thing behind each of the two, and for what belongs to the winner.
-BEHIND = ("Compare {a} with {b}: {ask}", "Think of {a} and {b}. {ask}")
-
-EVENTS: dict[str, tuple[str, ...]] = {
-    "opened": ("the opening of {s}", "the first day of {s}"),
-    "released": ("the release of {s}", "the market launch of {s}"),
-    "happened": ("the start of {s}", "the first alarm in {s}"),
-}
-FIRST = ("Which came first, {a} or {b}?", "What happened earlier: {a} or {b}?")
-LAST = ("Which came later, {a} or {b}?", "What happened more recently: {a} or {b}?")
-
-# How an earlier version is asked for; {d} is a month and a year in which it held.
-AS_OF: dict[str, tuple[str, ...]] = {
-    "chief": ("Who was chief executive of {s} in {d}?", "Who led {s} back in {d}?"),
-    "price": ("What did {s} cost in {d}?", "What was the list price of {s} back in {d}?"),
-    "budget": ("What was the original budget of {s}?", "How much was {s} meant to cost when it began?"),
-    "completion": ("When was {s} originally meant to be finished?", "What was the first planned completion date of {s}?"),
-    "limit": ("What limit did {s} set in {d}?", "What did {s} allow back in {d}?"),
-}  # fmt: skip
-
-# How the difference between two versions is asked for; {new} is the later value.
-CHANGE: dict[str, tuple[str, ...]] = {
-    "chief": ("Who led {s} before {new} took over?", "Whom did {new} succeed as chief executive of {s}?"),
-    "price": ("By how much did the list price of {s} change?", "How many crowns lie between the old and the new price of {s}?"),
-    "budget": ("By how much did the budget of {s} grow?", "How many million crowns were added to the budget of {s}?"),
-    "completion": ("By how many days did the planned end of {s} slip?", "How many days late is {s} against its first plan?"),
-}  # fmt: skip
-
-# when-clause for "who led ... when ..."
-WHEN: dict[str, str] = {"opened": "{s} opened", "released": "{s} was released", "happened": "{s} happened"}
-LED = ("Who was chief executive of {c} when {e}?", "Who headed {c} at the time {e}?")
-
-# What the library never says about anything it knows. The first word of each entry must stand in no document.
-UNSTATED: dict[str, tuple[tuple[str, str], ...]] = {
-    "company": (("dividend", "What dividend per share did {s} pay?"), ("canteen menu", "What is on the canteen menu of {s} on Mondays?"),
-                ("emissions", "What are the yearly carbon emissions of {s}?")),
-    "site": (("parking", "How many parking spaces are there at {s}?"), ("wheelchair", "Is {s} accessible by wheelchair?"),
-             ("ticket", "What does a ticket to visit {s} cost?")),
-    "product": (("decibel", "How many decibels does {s} make at full load?"), ("paint", "In which paint finishes is {s} available?"),
-                ("recycled", "What share of {s} is recycled material?")),
-    "service": (("licence fee", "What licence fee do users of {s} pay?"), ("uptime", "What uptime did {s} reach last year?")),
-    "code": (("bounty", "Is there a bug bounty for {s}?"), ("telegram", "Which telegram channel reports {s}?")),
-    "project": (("insurer", "Which insurer covers {s}?"), ("subsidy", "How large is the state subsidy for {s}?")),
-    "incident": (("lawsuit", "Which lawsuit followed {s}?"), ("repair bill", "How high was the repair bill of {s}?")),
-}  # fmt: skip
-
-OUTSIDE = (
-    "What is the boiling point of mercury?", "Who painted the ceiling of the Sistine Chapel?",
-    "How many moons does Neptune have?", "What is the capital of Mongolia?", "How do I make a sourdough starter?",
-    "Who won the chess world title in 1972?", "What is the chemical formula of caffeine?",
-    "How tall is the highest waterfall on Earth?", "Which planet has the shortest year?",
-    "Who wrote the opera about a barber in Seville?", "What does the word serendipity mean?",
-    "How many strings does a cello have?", "When did the first people land on the Moon?",
-    "What is a good remedy for hay fever?", "How is parmesan cheese aged?", "Which river flows through Vienna?",
-    "What are the rules of curling?", "How fast can a cheetah run?", "Wie viele Tasten hat ein Klavier?",
-    "Quelle est la hauteur du mont Blanc ?", "日本で一番高い山は何ですか？", "¿Quién inventó la imprenta?",
-)  # fmt: skip
+# Asked in another language than English, so never at the end of an English noun phrase.
+LOCAL = frozenset(relation for relation in ASK if relation.endswith(("_de", "_ja", "_el")))

@@ -136,13 +136,14 @@ def _section(scribe: Scribe, section: Section, told: list[str], spoken_aloud: bo
     middle = (len(sentences) + 1) // 2 if len(sentences) > 5 else len(sentences)
     blocks += [" ".join(part) for part in (sentences[:middle], sentences[middle:]) if part]
     if section.extra:
-        blocks.insert(scribe.rng.randrange(len(blocks) - 1, len(blocks)) + 1, EXTRAS[section.extra](scribe))
+        blocks.append(EXTRAS[section.extra](scribe))
     return blocks
 
 
 def _turns(scribe: Scribe, sentences: list[str], questions: str) -> list[str]:
     """Speaker turns of one to three sentences; with a pool of `questions`, somebody asks before each."""
-    speakers, blocks = scribe.people[:3], []
+    speakers = scribe.people[:3]
+    blocks: list[str] = []
     while sentences:
         size = scribe.rng.randrange(1, 4)
         if questions:
@@ -203,7 +204,8 @@ def _config(scribe: Scribe) -> str:
 def _log(scribe: Scribe) -> str:
     rng = scribe.rng
     stamp = f"{rng.randrange(24):02d}:{rng.randrange(60):02d}:{rng.randrange(60):02d}"
-    return f"```\n{stamp} berth={rng.randrange(1, 40)} level=error {scribe.plan.subject.name} try={rng.randrange(1, 5)}\n```"
+    line = f"{stamp} berth={rng.randrange(1, 40)} level=error {scribe.plan.subject.name} try={rng.randrange(1, 5)}"
+    return f"```\n{line}\n```"
 
 
 OPENINGS: dict[str, Callable[[Scribe], str]] = {

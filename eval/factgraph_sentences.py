@@ -80,10 +80,7 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
         "The operating margin of {s} for the half year is {v}.",
         "{s} earned an operating margin of {v} before group charges.",
     ),
-    "cash": (
-        "{s} holds {v} in cash and short deposits.",
-        "Cash at bank of {s} amounts to {v}.",
-    ),
+    "cash": ("{s} holds {v} in cash and short deposits.", "Cash at bank of {s} amounts to {v}."),
     # ------------------------------------------------------------------------------------------ sites
     "operator": (
         "{s} is operated by {v}.",
@@ -201,16 +198,8 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
         "The message {s} comes from {v}.",
         "When you see {s}, the sender is always {v}.",
     ),
-    "code_cause": (
-        "{s} appears when {v}.",
-        "The usual reason for {s} is that {v}.",
-        "You get {s} because {v}.",
-    ),
-    "remedy": (
-        "To clear {s}, {v}.",
-        "The way out of {s}: {v}.",
-        "If {s} keeps coming back, {v}.",
-    ),
+    "code_cause": ("{s} appears when {v}.", "The usual reason for {s} is that {v}.", "You get {s} because {v}."),
+    "remedy": ("To clear {s}, {v}.", "The way out of {s}: {v}.", "If {s} keeps coming back, {v}."),
     "since": (
         "{s} was introduced with {v}.",
         "Before {v} there was no {s}; the same trouble was reported as a general fault.",
@@ -227,11 +216,7 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
         "{v} won the main contract for {s} against four other bidders.",
         "The building work of {s} was awarded to {v}.",
     ),
-    "budget": (
-        "The budget of {s} is {v}.",
-        "{s} may spend {v} in all.",
-        "The sponsors have set aside {v} for {s}.",
-    ),
+    "budget": ("The budget of {s} is {v}.", "{s} may spend {v} in all.", "The sponsors have set aside {v} for {s}."),
     "budget+": (
         "The budget of {s} has been raised to {v}.",
         "{s} is now expected to cost {v}.",
@@ -247,11 +232,7 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
         "The handover of {s} has moved to {v}.",
         "The completion date of {s} is now {v}.",
     ),
-    "leader": (
-        "{v} leads {s}.",
-        "The project lead of {s} is {v}.",
-        "{v} was put in charge of {s}.",
-    ),
+    "leader": ("{v} leads {s}.", "The project lead of {s} is {v}.", "{v} was put in charge of {s}."),
     # ------------------------------------------------------------------------------------------ incidents
     "place": (
         "{s} took place at {v}.",
@@ -268,11 +249,7 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
         "The only message seen during {s} was {v}.",
         "{s} showed itself as a flood of {v}.",
     ),
-    "cause": (
-        "The root cause of {s} was {v}.",
-        "{s} was caused by {v}.",
-        "What set off {s} was {v}.",
-    ),
+    "cause": ("The root cause of {s} was {v}.", "{s} was caused by {v}.", "What set off {s} was {v}."),
     "duration": (
         "{s} lasted {v}.",
         "From the first alarm to the all-clear, {s} took {v}.",
@@ -289,32 +266,18 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
         "The first alarm of {s} was raised on {v}.",
     ),
     # ------------------------------------------------------------------------------------------ rules and contracts
-    "limit": (
-        "The {s} sets the limit at {v}.",
-        "Under the {s} the limit is {v}.",
-    ),
-    "limit+": (
-        "With this edition the {s} changes its limit to {v}.",
-        "The limit of the {s} is now {v}.",
-    ),
-    "owner": (
-        "{v} answers for the {s}.",
-        "The owner of the {s} is {v}.",
-    ),
-    "party": (
-        "The other party to {s} is {v}.",
-        "{s} was concluded with {v}.",
-    ),
-    "worth": (
-        "The total value of {s} is {v}.",
-        "{s} is worth {v} over its whole term.",
-    ),
-    "venue": (
-        "Disputes under {s} are heard in {v}.",
-        "The courts of {v} decide any dispute about {s}.",
-    ),
-    "expires": (
-        "{s} ends on {v} unless it is renewed in writing.",
-        "The term of {s} runs until {v}.",
-    ),
+    "limit": ("The {s} sets the limit at {v}.", "Under the {s} the limit is {v}."),
+    "limit+": ("With this edition the {s} changes its limit to {v}.", "The limit of the {s} is now {v}."),
+    "owner": ("{v} answers for the {s}.", "The owner of the {s} is {v}."),
+    "party": ("The other party to {s} is {v}.", "{s} was concluded with {v}."),
+    "worth": ("The total value of {s} is {v}.", "{s} is worth {v} over its whole term."),
+    "venue": ("Disputes under {s} are heard in {v}.", "The courts of {v} decide any dispute about {s}."),
+    "expires": ("{s} ends on {v} unless it is renewed in writing.", "The term of {s} runs until {v}."),
+    # ------------------------------------------------------------------------------------------ other languages
+    "berths_de": ("Am {s} stehen {v} Liegeplätze zur Verfügung.", "Der Hafenteil {s} bietet {v} Liegeplätze."),
+    "fee_de": ("Das Liegegeld am {s} beträgt {v} je Nacht.", "Je Nacht werden am {s} {v} Liegegeld erhoben."),
+    "berths_ja": ("{s}の係留場所は{v}か所です。", "{s}には係留場所が{v}か所あります。"),
+    "fee_ja": ("{s}の係留料は一泊{v}です。", "{s}に停泊する船は一泊につき{v}を支払います。"),
+    "berths_el": ("Στο {s} υπάρχουν {v} θέσεις ελλιμενισμού.", "Το {s} διαθέτει {v} θέσεις ελλιμενισμού."),
+    "fee_el": ("Τα τέλη ελλιμενισμού στο {s} είναι {v} τη νύχτα.", "Κάθε νύχτα στο {s} κοστίζει {v}."),
 }

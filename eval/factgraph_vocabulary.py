@@ -2,24 +2,33 @@
 
 Everything here is made up. Stems and numbers repeat on purpose: AR-7 next to AR-70, two yards that share a name,
 error codes that differ in one word. A retriever that confuses them should lose points for it.
-Read next: factgraph_world.py, which deals the words out.
+Read next: factgraph_coast.py, which deals the words out.
 """
 
+import math
 import random
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
+from itertools import product
 
-FIRST_NAMES = (
-    "Ada Anselm Beatrix Bruno Catrin Dagny Edda Elif Émile Fenna Gareth Halvard Ines Ivo Jocasta Joris Katya Leoni "
-    "Lúcia Magnus Marit Mercy Nils Noor Odile Osric Petra Quentin Rhona Søren Tamsin Tomasz Una Viggo Wanda Yusuf "
-    "Zoë Łucja"
-).split()
 
-LAST_NAMES = (
-    "Abernethy Ångström Barrow Brightwater Çelik Coldstream Corrigan Dahl Drummond Eastlake Ferreira Fairweather "
-    "Gallow Grønvold Hallam Haverstock Ibsworth Jelinek Kettering Lindqvist Lockyer Mallory Marchetti Møller "
-    "Nakagawa Nightingale Okafor Ormsby Pascoe Pendry Quayle Renshaw Rowntree Sandoval Škoda-Reyes Stannard "
-    "Thorne Treloar Ulverston Vantongeren Wexley Whitlock Yarrow Żuraw"
-).split()
+def listed(words: str) -> tuple[str, ...]:
+    """The words of a comma-separated line."""
+    return tuple(words.split(", "))
+
+
+FIRST_NAMES = listed(
+    "Ada, Anselm, Beatrix, Bruno, Catrin, Dagny, Edda, Elif, Émile, Fenna, Gareth, Halvard, Ines, Ivo, Jocasta, "
+    "Joris, Katya, Leoni, Lúcia, Magnus, Marit, Mercy, Nils, Noor, Odile, Osric, Petra, Quentin, Rhona, Søren, "
+    "Tamsin, Tomasz, Una, Viggo, Wanda, Yusuf, Zoë, Łucja"
+)
+
+LAST_NAMES = listed(
+    "Abernethy, Ångström, Barrow, Brightwater, Çelik, Coldstream, Corrigan, Dahl, Drummond, Eastlake, Ferreira, "
+    "Fairweather, Gallow, Grønvold, Hallam, Haverstock, Ibsworth, Jelinek, Kettering, Lindqvist, Lockyer, Mallory, "
+    "Marchetti, Møller, Nakagawa, Nightingale, Okafor, Ormsby, Pascoe, Pendry, Quayle, Renshaw, Rowntree, "
+    "Sandoval, Škoda-Reyes, Stannard, Thorne, Treloar, Ulverston, Vantongeren, Wexley, Whitlock, Yarrow, Żuraw"
+)
 
 # Names that keep their own script; a reader must be able to type them.
 WHOLE_NAMES = (
@@ -37,22 +46,22 @@ WHOLE_NAMES = (
     "Νίκη Φάρου",
 )
 
-TOWNS = (
-    "Aldersea Braithe Caldport Dunmarrow Eastness Fennick Garvock Hollinsea Inverlay Jarrowby Kilmere Lowgate "
-    "Mardle Nethersound Oysterbank Pellwick Quarrendon Rossholm Søndervik Tarnholt Ullerby Vättersund Wickmouth "
-    "Yarle Þórsnes Ōmura-no-hama"
-).split()
+TOWNS = listed(
+    "Aldersea, Braithe, Caldport, Dunmarrow, Eastness, Fennick, Garvock, Hollinsea, Inverlay, Jarrowby, Kilmere, "
+    "Lowgate, Mardle, Nethersound, Oysterbank, Pellwick, Quarrendon, Rossholm, Søndervik, Tarnholt, Ullerby, "
+    "Vättersund, Wickmouth, Yarle, Þórsnes, Ōmura-no-hama"
+)
 
-COMPANY_STEMS = (
-    "Merrow Marrow Kestrel Kelda Brannock Tidewell Tidewall Saltmere Saltmarsh Fulmar Skerry Corran Lodestar "
-    "Halyard Windlass Osprey Ravenglen Stormgate Pelorus Breakwater Greyfin Nordhavn Årholm Estuary Kittiwake "
-    "Longshore Bowline Farpoint Sandgate Whinbury"
-).split()
+COMPANY_STEMS = listed(
+    "Merrow, Marrow, Kestrel, Kelda, Brannock, Tidewell, Tidewall, Saltmere, Saltmarsh, Fulmar, Skerry, Corran, "
+    "Lodestar, Halyard, Windlass, Osprey, Ravenglen, Stormgate, Pelorus, Breakwater, Greyfin, Nordhavn, Årholm, "
+    "Estuary, Kittiwake, Longshore, Bowline, Farpoint, Sandgate, Whinbury"
+)
 
-COMPANY_TRADES = (
-    "Tidal Marine Dredging Turbines Controls Shipping Software Cables Pumps Castings Logistics Energy Salvage "
-    "Instruments Pilotage"
-).split()
+COMPANY_TRADES = listed(
+    "Tidal, Marine, Dredging, Turbines, Controls, Shipping, Software, Cables, Pumps, Castings, Logistics, Energy, "
+    "Salvage, Instruments, Pilotage"
+)
 
 HOLDINGS = (
     "Harbour & Tide Holdings",
@@ -65,11 +74,11 @@ HOLDINGS = (
     "Cape Verrin Holdings",
 )
 
-SITE_STEMS = (
-    "Gull Point,Gull Sound,Heron Reach,Skerry Bank,Cormorant Head,Strand Mouth,Brae Ness,Holm Sound,Eel Pool,"
-    "Þórsnes,Søndervik,Llanmorfa,Kittiwake Bay,Old Ferry,Limekiln,Maiden Rock,Saint Odran,Petrel Island,Long Weir,"
-    "Amber Flats,Crab Hole,Ōmura Cove,Black Middens,Tollgate"
-).split(",")
+SITE_STEMS = listed(
+    "Gull Point, Gull Sound, Heron Reach, Skerry Bank, Cormorant Head, Strand Mouth, Brae Ness, Holm Sound, "
+    "Eel Pool, Þórsnes, Søndervik, Llanmorfa, Kittiwake Bay, Old Ferry, Limekiln, Maiden Rock, Saint Odran, "
+    "Petrel Island, Long Weir, Amber Flats, Crab Hole, Ōmura Cove, Black Middens, Tollgate"
+)
 
 SITE_KINDS = (
     "Tidal Array",
@@ -96,39 +105,53 @@ PRODUCT_SERIES = {
 }
 PRODUCT_NUMBERS = ("7", "70", "7B", "12", "120", "21", "3", "30", "33", "44", "440", "404", "5", "55", "505", "88")
 
-SERVICE_FIRST = (
-    "Lantern Pilot Tide Mooring Foghorn Ballast Beacon Sextant Capstan Rudder Gangway Keel Compass Sluice Bollard "
-    "Harbinger"
-).split()
-SERVICE_SECOND = "Gateway Ledger Clock Index Queue Relay Vault Planner Monitor Broker".split()
-TEAMS = (
-    "Shoreline,Deep Channel,Night Watch,Signal House,Chart Room,Engine Room,Crow's Nest,Slipway,Upper Deck,Boiler Shop"
-).split(",")
+SERVICE_FIRST = listed(
+    "Lantern, Pilot, Tide, Mooring, Foghorn, Ballast, Beacon, Sextant, Capstan, Rudder, Gangway, Keel, Compass, "
+    "Sluice, Bollard, Harbinger"
+)
+SERVICE_SECOND = listed("Gateway, Ledger, Clock, Index, Queue, Relay, Vault, Planner, Monitor, Broker")
+TEAMS = listed(
+    "Shoreline, Deep Channel, Night Watch, Signal House, Chart Room, Engine Room, Crow's Nest, Slipway, "
+    "Upper Deck, Boiler Shop"
+)
 LANGUAGES = ("Rust", "C++", "C#", "Go", "Kotlin", "Erlang", "Python", "Ada", "OCaml", "TypeScript", "Elixir", "C")
 
-CODE_FIRST = "CONN AUTH SYNC LOCK TIDE BERTH CACHE QUEUE CERT DISK FEED ROUTE".split()
-CODE_SECOND = ("RESET REFUSED TIMEOUT EXPIRED MISMATCH OVERFLOW MISSING STALE DENIED DUPLICATE CORRUPT REVOKED").split()
+CODE_FIRST = listed("CONN, AUTH, SYNC, LOCK, TIDE, BERTH, CACHE, QUEUE, CERT, DISK, FEED, ROUTE")
+CODE_SECOND = [
+    "RESET",
+    "REFUSED",
+    "TIMEOUT",
+    "EXPIRED",
+    "MISMATCH",
+    "OVERFLOW",
+    "MISSING",
+    "STALE",
+    "DENIED",
+    "DUPLICATE",
+    "CORRUPT",
+    "REVOKED",
+]
 
-BIRDS = (
-    "Sandpiper Dunlin Avocet Turnstone Guillemot Puffin Shearwater Plover Curlew Whimbrel Redshank Oystercatcher "
-    "Phalarope Gannet Razorbill Teal Wigeon Pintail Eider Garganey Lapwing Knot Ruff Bittern Egret Stint Godwit "
-    "Merganser Smew Shoveler"
-).split()
+BIRDS = listed(
+    "Sandpiper, Dunlin, Avocet, Turnstone, Guillemot, Puffin, Shearwater, Plover, Curlew, Whimbrel, Redshank, "
+    "Oystercatcher, Phalarope, Gannet, Razorbill, Teal, Wigeon, Pintail, Eider, Garganey, Lapwing, Knot, Ruff, "
+    "Bittern, Egret, Stint, Godwit, Merganser, Smew, Shoveler"
+)
 
-# (name of the rule, what is limited, unit, lowest, highest, who may read it)
+# (name of the rule, unit, lowest, highest, who may read it)
 POLICIES = (
-    ("hotel allowance", "the nightly ceiling for a hotel room", "crowns a night", 90, 240, "staff"),
-    ("home working", "the number of days a month spent at home", "days a month", 4, 14, "staff"),
-    ("mileage", "the rate for a private car", "cents a kilometre", 22, 61, "staff"),
-    ("training leave", "paid study time", "days a year", 3, 15, "staff"),
-    ("boot replacement", "the yearly allowance for safety boots", "crowns a year", 60, 190, "staff"),
-    ("purchase approval", "the sum a section head may sign alone", "thousand crowns", 5, 60, "finance"),
-    ("supplier payment", "the payment term for suppliers", "days after receipt", 14, 75, "finance"),
-    ("petty cash", "the float kept at each quay", "crowns", 200, 950, "finance"),
-    ("credit control", "the delay before a debtor is written off", "days overdue", 90, 400, "finance"),
-    ("litigation hold", "how long held records are kept after a case closes", "months", 12, 96, "legal"),
-    ("gift register", "the value above which a gift is declared", "crowns", 15, 120, "legal"),
-    ("camera footage", "how long quay camera footage is kept", "days", 7, 60, "legal"),
+    ("hotel allowance", "crowns a night", 90, 240, "staff"),
+    ("home working", "days a month", 4, 14, "staff"),
+    ("mileage", "cents a kilometre", 22, 61, "staff"),
+    ("training leave", "days a year", 3, 15, "staff"),
+    ("boot replacement", "crowns a year", 60, 190, "staff"),
+    ("purchase approval", "thousand crowns", 5, 60, "finance"),
+    ("supplier payment", "days after receipt", 14, 75, "finance"),
+    ("petty cash", "crowns", 200, 950, "finance"),
+    ("credit control", "days overdue", 90, 400, "finance"),
+    ("litigation hold", "months", 12, 96, "legal"),
+    ("gift register", "crowns", 15, 120, "legal"),
+    ("camera footage", "days", 7, 60, "legal"),
 )
 
 INCIDENT_CAUSES = (
@@ -183,7 +206,20 @@ AUDITORS = (
     "Finch & Moraine",
 )
 
-MONTHS = ("January February March April May June July August September October November December").split()
+MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
 
 
 def dice(seed: int, *what: object) -> random.Random:
@@ -205,3 +241,33 @@ def spoken(when: date) -> str:
 def millions(amount: float) -> str:
     """An amount of money, given in millions of crowns."""
     return f"{amount:.1f} million crowns"
+
+
+def decks(seed: int, documents: int) -> dict[str, Iterator[str]]:
+    """Names of each kind in dealing order. Few stems per deck, so that near-identical names meet each other."""
+    rng = dice(seed, "decks")
+
+    def clustered(stems: Sequence[str], kinds: Sequence[str], wanted: int, form: str) -> Iterator[str]:
+        stems = rng.sample(list(stems), min(len(stems), max(4, math.ceil(wanted / 2.5))))
+        pairs = [form.format(stem, kind) for stem, kind in product(stems, kinds)]
+        rng.shuffle(pairs)
+        return iter(pairs)
+
+    n = documents / 300
+    birds = [f"Project {bird}{half}" for half in ("", " North", " Deep", " Two") for bird in BIRDS]
+    incidents = [f"INC-{number}" for number in rng.sample(range(2000, 2000 + 6 * documents), documents)]
+    contracts = [f"CT-{number}" for number in rng.sample(range(400, 400 + 4 * documents), documents)]
+    series = rng.sample(list(PRODUCT_SERIES), min(10, max(4, math.ceil(5 * n))))
+    models = [f"{letters}-{number}" for letters, number in product(series, PRODUCT_NUMBERS)]
+    rng.shuffle(models)
+    return {
+        "holding": iter(HOLDINGS),
+        "company": clustered(COMPANY_STEMS, COMPANY_TRADES, math.ceil(22 * n), "{} {}"),
+        "site": clustered(SITE_STEMS, SITE_KINDS, math.ceil(24 * n), "{} {}"),
+        "product": iter(models),
+        "service": clustered(SERVICE_FIRST, SERVICE_SECOND, math.ceil(10 * n), "{} {}"),
+        "code": clustered(CODE_FIRST, CODE_SECOND, math.ceil(20 * n), "ERR_{}_{}"),
+        "project": iter(birds),
+        "incident": iter(incidents),
+        "contract": iter(contracts),
+    }

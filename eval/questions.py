@@ -61,18 +61,23 @@ def fingerprint(questions: Iterable[Question]) -> str:
 
 
 def suggestions(questions: Iterable[Question], scope: Scope, n: int = 6) -> tuple[Question, ...]:
-    """At most `n` short questions that this reader can get answered, of as many kinds as possible."""
+    """At most `n` questions that this reader can get answered: short, of many kinds, from the dev slice if possible."""
     good = [
-        q for q in questions
-        if q.evidence and q.hops <= 2 and not q.history and q.tenant == scope.tenant and q.groups <= scope.groups
-    ]  # fmt: skip
-    good.sort(key=lambda q: (q.slice != "dev", len(q.query) > 90))
-    kinds: dict[tuple[str, str], list[Question]] = {}
+        question
+        for question in questions
+        if question.evidence and not question.history and scope.tenant == question.tenant
+        if question.hops <= 2 and question.groups <= scope.groups
+    ]
+    good.sort(key=lambda question: (question.slice != "dev", len(question.query) > 70))
+    kinds: dict[tuple[int, str], Question] = {}
     for question in good:
-        kinds.setdefault((question.type, question.evidence[0].doc_id.rsplit("-", 1)[0]), []).append(question)
-    firsts = [found[0] for found in kinds.values()]
-    rest = [question for question in good if question not in firsts]
-    return tuple([*firsts, *rest][:n])
+        place = question.evidence[0].doc_id.rsplit("-", 1)[0]
+        kinds.setdefault((question.hops, place if question.hops == 1 else question.type), question)
+    single = [question for (hops, _), question in kinds.items() if hops == 1]
+    double = [question for (hops, kind), question in kinds.items() if hops == 2 and kind != "inference"]
+    first = [*single[: n - len(double)], *double]
+    rest = [question for question in good if question not in first]
+    return tuple([*first, *rest][:n])
 
 
 # ---------------------------------------------------------------------------------------------- JSON lines
