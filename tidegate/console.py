@@ -104,7 +104,7 @@ def silence_stdout() -> None:
 
 def _print(text: str, stream: TextIO | None = None) -> None:
     # Not typer.echo: it answers an ASCII terminal in UTF-8.
-    print(text, file=stream or sys.stdout)  # noqa: T201 - the one place that prints
+    print(text, file=stream or sys.stdout)
 
 
 def _safe(text: str) -> str:
