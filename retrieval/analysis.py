@@ -2,7 +2,7 @@
 
 Three kinds of text, three treatments: ordinary words are folded and stemmed, identifiers (`ERR_CONN_RESET`, `C++`,
 `v2.6.0`) stay findable whole and in parts, and scripts without spaces become overlapping character pairs.
-It knows no weights and no index: lexical.py counts what comes out here.
+It knows no index and no passage: lexical.py counts what comes out here.
 """
 
 import re
@@ -63,8 +63,9 @@ def _normalised(text: str) -> str:
     """NFKC text without invisible characters. They go first, as one between a letter and its accent blocks NFKC."""
     if text.isascii():
         return text
-    # Trade marks would otherwise become letters of the word before them: NFKC turns "Foo™" into "FooTM".
-    return unicodedata.normalize("NFKC", _MARKS_OF_TRADE.sub(" ", _INVISIBLE.sub("", text)))
+    # NFKC would glue what stands beside a word to it: "Foo™" to "FooTM", "3½" to "31⁄2", "10²" to "102".
+    visible = _TRADE_MARKS.sub(" ", _INVISIBLE.sub("", text))
+    return unicodedata.normalize("NFKC", _RAISED_AFTER_DIGIT.sub(r" \g<0>", visible))
 
 
 def _tokens(piece: str) -> tuple[str, ...]:
@@ -160,7 +161,8 @@ _WORD_MARKS = (
 )
 
 _INVISIBLE = re.compile("[\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
-_MARKS_OF_TRADE = re.compile("[©®℠™]")
+_TRADE_MARKS = re.compile("[©®℠™]")
+_RAISED_AFTER_DIGIT = re.compile(r"(?<=\d)[²³¹⁰⁴-⁹¼-¾⅐-⅞]")
 
 _HYPHENS = "-‐‑–−"  # the dash of ranges (1990–1995) joins as well, the dash between clauses does not
 _APOSTROPHES = "'’ʼ"

@@ -89,6 +89,9 @@ def test_one_visible_word_is_one_token_however_it_is_encoded(other: str):
         ("ﬁlter", "filter"),
         ("Foo™ pump", "Foo pump"),
         ("1,200,000", "1200000"),
+        ("12 m²", "12 m2"),
+        ("10⁶", "10 6"),
+        ("3½ inches", "3 1/2 inches"),
     ],
 )
 def test_two_spellings_of_one_thing_give_the_same_tokens(one: str, other: str):
