@@ -1,4 +1,4 @@
-"""Is this address free, and if not, whose is it? Asked before anything starts, because Ray Serve shares a port in silence."""
+"""Is this address free, and if not, whose is it? Asked before anything starts: Ray Serve shares a port in silence."""
 
 import socket
 from pathlib import Path
@@ -7,7 +7,7 @@ from domain.errors import AddressTaken, ConfigError
 
 
 def check_free(host: str, port: int) -> None:
-    """Nothing, when `host:port` can be bound. Raises AddressTaken naming the port and, where it can be seen, its owner."""
+    """Nothing, when `host:port` can be bound. Raises AddressTaken naming the port and, where it shows, its owner."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         # Connections that lately closed may linger on the port without owning it; a listener still refuses this.

@@ -5,13 +5,9 @@ evaluation. Errors leave through edge.py, streams through sse.py; what bodies lo
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib.resources import files
-from time import perf_counter
-from uuid import uuid4
+from dataclasses import replace
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -20,15 +16,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from domain.answering import answer, outcome
-from domain.errors import BadRequest, NotFound, NotReady, Overloaded, TidegateError
-from domain.policies import Naming
-from domain.ports import IndexRegistry, Stages, TraceSink
-from domain.types import Ask, Done, Event, Failed, Hit, Query, Rules, Scope, Trace
-from serving import schemas
-from serving.auth import Authenticate
+from domain.errors import BadRequest, NotReady, Overloaded, TidegateError
+from domain.types import Ask, Done, Event, Failed, Hit, Query, Scope, Trace
+from serving import schemas, wire
 from serving.edge import Edge, json_response, log, read_body, unless_gone
+from serving.pages import page_routes
 from serving.pointer import Pointer
-from serving.schemas import Limits
+from serving.service import Service, always_ready
 from serving.sse import EventStream
 from serving.statuses import kind_of, retry_headers, status_of
 from serving.telemetry import (
@@ -42,53 +36,9 @@ from serving.telemetry import (
     STAGE_SECONDS,
     TOKENS,
     TRACES_LOST,
-    Silent,
-    Telemetry,
 )
 
-PAGE_TYPES = {
-    "index.html": "text/html; charset=utf-8",
-    "page.js": "text/javascript; charset=utf-8",
-    "page.css": "text/css; charset=utf-8",
-}
-PAGE_HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-cache",
-}
-
-
-def fresh_id() -> str:
-    """An id nobody has used before."""
-    return uuid4().hex
-
-
-async def always_ready() -> dict[str, bool]:
-    """Readiness of stages that live in this process: they are there or the process is not."""
-    return {}
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """Everything the surface needs. `ready` names each stage and whether it answers."""
-
-    stages: Stages
-    rules: Rules
-    naming: Naming
-    registry: IndexRegistry
-    authenticate: Authenticate
-    limits: Limits = Limits()
-    clock: Callable[[], float] = perf_counter
-    new_id: Callable[[], str] = fresh_id
-    ready: Callable[[], Awaitable[Mapping[str, bool]]] = always_ready
-    telemetry: Telemetry = field(default_factory=Silent)
-    traces: TraceSink | None = None
-    title: str = "Tidegate"
-    suggestions: tuple[str, ...] = ()
-    pointer_ttl_s: float = 1.0
+__all__ = ["Service", "always_ready", "create_app"]
 
 
 def create_app(service: Service, echo_request_id: bool = True) -> Starlette:
@@ -102,9 +52,7 @@ def create_app(service: Service, echo_request_id: bool = True) -> Starlette:
         Route("/healthz", api.healthz),
         Route("/readyz", api.readyz),
         Route("/metrics", api.metrics),
-        Route("/", api.page),
-        Route("/page/about.json", api.about),
-        Route("/page/{name}", api.page),
+        *page_routes(service),
     ]
     edge = Middleware(
         Edge,
@@ -127,7 +75,7 @@ class _Api:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self.pointer = Pointer(service.registry, service.clock, service.pointer_ttl_s)
+        self.pointer = Pointer(service.registry, service.clock, service.pointer_ttl_s, service.pinnable)
         self.in_flight = 0
         self.writing: set[asyncio.Task[None]] = set()
 
@@ -152,11 +100,11 @@ class _Api:
         if isinstance(terminal, Done):
             trace = terminal.answer.trace
             headers = self._headers(trace.version, dict(trace.stage_ms), started)
-            return json_response(schemas.answer_json(terminal.answer), 200, headers)
+            return json_response(wire.answer_json(terminal.answer), 200, headers)
         status = status_of(kind_of(terminal))
         headers = self._headers(version, dict(stage_ms), started) | retry_headers(status, terminal.retry_after_s)
         return json_response(
-            schemas.failure_json(
+            wire.failure_json(
                 terminal.code,
                 terminal.message,
                 terminal.retryable,
@@ -181,7 +129,7 @@ class _Api:
         )
         return _Placed(stream, self._place)
 
-    def _events(self, ask: Ask):  # type: ignore[no-untyped-def]  # an async generator, which callers close
+    def _events(self, ask: Ask) -> AsyncGenerator[Event, None]:
         service = self.service
         return answer(ask, service.stages, service.rules, service.naming, service.clock)
 
@@ -233,16 +181,14 @@ class _Api:
         stage_ms: dict[str, float] = {}
         try:
             with self._place():
-                hits, version, notes = await unless_gone(
-                    request.receive, self._search(body, scope, version, stage_ms)
-                )
+                hits, version, notes = await unless_gone(request.receive, self._search(body, scope, version, stage_ms))
         except TidegateError as error:
             service.telemetry.add(FAILURES, 1, version, error.code)
             raise
         for stage, ms in stage_ms.items():
             service.telemetry.observe(STAGE_SECONDS, ms / 1000, stage)
         told = {
-            "hits": [schemas.hit_json(hit, service.naming) for hit in hits],
+            "hits": [wire.hit_json(hit, service.naming) for hit in hits],
             "index_version": version,
             "stage_ms": stage_ms,
             "notes": notes,
@@ -273,12 +219,12 @@ class _Api:
         """All index versions, oldest first."""
         self.service.authenticate(request.headers)
         versions = await asyncio.to_thread(self.service.registry.versions)
-        return json_response({"versions": [schemas.version_json(version) for version in versions]})
+        return json_response({"versions": [wire.version_json(version) for version in versions]})
 
     async def rollout(self, request: Request) -> Response:
         """The rollout pointer."""
         self.service.authenticate(request.headers)
-        return json_response(schemas.rollout_json(await self.pointer.rollout()))
+        return json_response(wire.rollout_json(await self.pointer.rollout()))
 
     async def healthz(self, _: Request) -> Response:
         """This process answers; says nothing about the others."""
@@ -298,24 +244,11 @@ class _Api:
         text = await asyncio.to_thread(self.service.telemetry.exposition)
         return Response(text, media_type=None, headers={"Content-Type": CONTENT_TYPE})
 
-    async def page(self, request: Request) -> Response:
-        """A file of the web page."""
-        name = request.path_params.get("name", "index.html")
-        if name not in PAGE_TYPES:
-            raise NotFound("There is no such file: the page is at /.")
-        return Response(_page_file(name), headers={**PAGE_HEADERS, "Content-Type": PAGE_TYPES[name]})
-
-    async def about(self, _: Request) -> Response:
-        """What the page says before anybody asked: a title and questions to try."""
-        scrub = self.service.naming.scrub
-        about = {"title": scrub(self.service.title), "suggestions": [scrub(s) for s in self.service.suggestions]}
-        return json_response(about | {"max_question_chars": self.service.rules.max_question_chars})
-
     # ------------------------------------------------------------------------------------------ common
 
     @contextmanager
     def _place(self) -> Iterator[None]:
-        """A place among the requests in flight. Raises Overloaded at once when all are taken: a queue only delays it."""
+        """A place among the requests in flight. Raises Overloaded when all are taken: a queue only delays it."""
         limit, telemetry = self.service.limits.max_in_flight, self.service.telemetry
         if self.in_flight >= limit:
             telemetry.add(REFUSED, 1)
@@ -348,8 +281,3 @@ class _Placed(Response):
 def _pinned(request: Request) -> str | None:
     """The version a measuring client insists on, if any."""
     return request.headers.get("x-index-version")
-
-
-@cache
-def _page_file(name: str) -> bytes:
-    return files("serving").joinpath("page", name).read_bytes()

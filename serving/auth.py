@@ -24,7 +24,7 @@ class OpenTo:
 
     scope: Scope
 
-    def __call__(self, headers: Headers) -> Scope:
+    def __call__(self, _: Headers) -> Scope:
         """The configured scope, whatever the request says about itself."""
         return self.scope
 

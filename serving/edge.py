@@ -17,9 +17,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from domain.errors import BadRequest, StageFailed, TidegateError, TooLong
 from domain.policies import Naming
-from serving.schemas import Limits, error_json, failure_json
+from serving.schemas import Limits
 from serving.statuses import CLIENT_GONE, retry_headers, status_of
 from serving.telemetry import DISCONNECTS, REQUESTS, SECONDS, Telemetry
+from serving.wire import failure_json
 
 log = logging.getLogger("tidegate.serving")
 T = TypeVar("T")
@@ -35,6 +36,7 @@ class Edge:
     def __init__(
         self,
         app: ASGIApp,
+        *,
         naming: Naming,
         telemetry: Telemetry,
         clock: Callable[[], float],
@@ -83,7 +85,8 @@ class Edge:
         if isinstance(error, TidegateError):
             wait = error.retry_after_s if isinstance(error, StageFailed) else None
             status = status_of(type(error))
-            body = error_json(error, self.naming.scrub(str(error)), request_id)
+            field = self.naming.scrub(getattr(error, "field", ""))
+            body = failure_json(error.code, self.naming.scrub(str(error)), error.retryable, request_id, field)
             return json_response(body, status, retry_headers(status, wait))
         if isinstance(error, HTTPException):
             code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "bad_request")
@@ -101,7 +104,7 @@ def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | Non
 
 
 async def read_body(request: Request, limits: Limits) -> bytes:
-    """The request's body. Raises BadRequest for a body that is not JSON by its own account, TooLong beyond the limit."""
+    """The request's body. Raises BadRequest for one that is not JSON by its own account, TooLong beyond the limit."""
     kind = request.headers.get("content-type", "")
     if kind.partition(";")[0].strip().lower() != "application/json":
         # Not pedantry: a browser sends any other type to any address without asking, this one only after a preflight.

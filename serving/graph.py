@@ -1,11 +1,11 @@
 """The request graph: four stages and a gateway as Ray Serve deployments, bound together and started.
 
 Sizes live here and nowhere else: each deployment has its own autoscaling and its own share of CPUs and GPUs. What a
-deployment does is in deployments/; how it is reached in remote.py; where Ray runs and with which switches in ray_home.py.
+deployment does is in deployments/, how it is reached in remote.py, how Ray itself is started in ray_home.py.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ class GraphPlan:
     make_reranker: Callable[[], Reranker] | None
     make_generator: Callable[[], Generator]
     make_service: MakeService
-    patience: Patience = Patience()
+    patience: Patience = field(default_factory=Patience)
     rewriter: StageOptions = StageOptions()
     retriever: StageOptions = StageOptions()
     reranker: StageOptions = StageOptions()
@@ -101,7 +101,7 @@ class Running:
 
 
 def start(plan: GraphPlan, place: Place) -> Running:
-    """The graph, answering at `place`. Raises AddressTaken or ConfigError before anything runs, and leaves nothing behind."""
+    """The graph, answering at `place`. Raises AddressTaken or ConfigError, leaving nothing behind."""
     home = RayHome.open(place)
     try:
         _check_fits(plan)

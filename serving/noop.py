@@ -3,7 +3,9 @@
 `tidegate bench graph` measures them, and the tests which end replicas use them.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+# ruff: noqa: ARG002  (a stage that does nothing has no use for what it is given)
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -30,9 +32,9 @@ from domain.types import (
     StopReason,
     Turn,
 )
-from serving.api import Service
 from serving.auth import OpenTo
 from serving.graph import GraphPlan, StageOptions
+from serving.service import Service
 from serving.telemetry import Telemetry
 
 VERSION = "noop"
@@ -73,9 +75,7 @@ class NoOpLibrary:
         chunks = [Chunk(f"tides#{i}#0", TEXT, i, "", source, READER.tenant, READER.groups) for i in range(4)]
         self._hits = tuple(Hit(chunk, 1.0 - i / 10, i + 1, "noop", 1.0) for i, chunk in enumerate(chunks))
 
-    async def retrieve(
-        self, query: Query, scope: Scope, version: str, n: int, mode: Mode = Mode.HYBRID
-    ) -> Retrieval:
+    async def retrieve(self, query: Query, scope: Scope, version: str, n: int, mode: Mode = Mode.HYBRID) -> Retrieval:
         """At most four hits."""
         return Retrieval(self._hits[:n], version)
 
@@ -84,8 +84,13 @@ class NoOpLibrary:
         known = {hit.chunk.id: hit.chunk for hit in self._hits}
         return tuple(known[i] for i in ids if i in known)
 
-    def refresh(self) -> None:
+    async def refresh(self) -> None:
         """Nothing ever changes."""
+
+    @property
+    def ready(self) -> bool:
+        """True."""
+        return True
 
 
 class NoOpReranker:
@@ -99,7 +104,7 @@ class NoOpReranker:
 class NoOpGenerator:
     """Writes one sentence in one piece."""
 
-    async def generate(self, plan: PromptPlan) -> AsyncIterator[Delta | Draft]:
+    async def generate(self, plan: PromptPlan) -> AsyncGenerator[Delta | Draft, None]:
         """A delta and the draft."""
         yield Delta(f"{TEXT[:-1]} [S1].")
         yield Draft(f"{TEXT[:-1]} [S1].", StopReason.END)
@@ -143,9 +148,7 @@ class NoOpRegistry:
         raise NotFound("The measuring graph has no pointer to move: serve a real library for that.")
 
 
-def noop_service(
-    stages: Stages, ready: Callable[[], Awaitable[Mapping[str, bool]]], telemetry: Telemetry
-) -> Service:
+def noop_service(stages: Stages, ready: Callable[[], Awaitable[Mapping[str, bool]]], telemetry: Telemetry) -> Service:
     """The HTTP surface over whatever stages it is given, open to everybody."""
     naming, registry = Naming(()), NoOpRegistry()
     return Service(stages, RULES, naming, registry, OpenTo(READER), ready=ready, telemetry=telemetry)

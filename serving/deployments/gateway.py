@@ -11,8 +11,9 @@ from typing import Any
 from starlette.applications import Starlette
 
 from domain.ports import Stages
-from serving.api import Service, create_app
+from serving.api import create_app
 from serving.remote import Patience, readiness, remote_stages
+from serving.service import Service
 from serving.telemetry import Prometheus, Telemetry
 
 Ready = Callable[[], Awaitable[Mapping[str, bool]]]

@@ -1,6 +1,7 @@
 """The generator's host: a plain class which Ray Serve replicates; streams pieces as they come."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 
 from domain.ports import Generator
 from domain.prompt import PromptPlan
@@ -13,16 +14,11 @@ class GeneratorHost:
     def __init__(self, make: Callable[[], Generator]) -> None:
         self._generator = make()
 
-    async def generate(self, plan: PromptPlan) -> AsyncIterator[Delta | Draft]:
+    async def generate(self, plan: PromptPlan) -> AsyncGenerator[Delta | Draft, None]:
         """As Generator.generate."""
-        pieces = self._generator.generate(plan)
-        try:
+        async with aclosing(self._generator.generate(plan)) as pieces:
             async for piece in pieces:
                 yield piece
-        finally:
-            close = getattr(pieces, "aclose", None)
-            if close is not None:
-                await close()
 
     async def ready(self) -> bool:
         """True: a replica that answers has its generator."""

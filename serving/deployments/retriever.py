@@ -1,11 +1,11 @@
-"""The retriever's host: a plain class which Ray Serve replicates, and the thread that keeps its library current.
+"""The retriever's host: a plain class which Ray Serve replicates, and the task that keeps its library current.
 
 The library holds the open index versions. Pointer moves and deletions reach it by polling the registry, so every
 replica learns of them within a second or two, whoever made them.
 """
 
+import asyncio
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -18,55 +18,75 @@ log = logging.getLogger("tidegate.serving")
 class Library(Retriever, Protocol):
     """A retriever over the versions a registry says are in use."""
 
-    def refresh(self) -> None:
-        """Catches up with the registry: opens and closes versions, takes in deletions. Called from one thread."""
+    async def refresh(self) -> None:
+        """Catches up with the registry: opens and closes versions, takes in deletions."""
+        ...
+
+    @property
+    def ready(self) -> bool:
+        """True when people can be answered from it."""
         ...
 
 
 class RetrieverHost:
-    """Passes calls on to the library that `make` gives, and refreshes it every `refresh_s` seconds."""
+    """Passes calls on to the library that `make` gives, and refreshes it every `refresh_s` seconds.
+
+    The first call waits for the first refresh. Serve's own first call is the health check, so a replica receives
+    questions only when its versions are open.
+    """
 
     def __init__(self, make: Callable[[], Library], refresh_s: float = 1.0) -> None:
-        self._library = make()
-        self._stop = threading.Event()
-        self._trouble = ""
-        self._thread = threading.Thread(target=self._keep_current, args=(refresh_s,), name="refresh", daemon=True)
-        self._thread.start()
+        self._library, self._refresh_s = make(), refresh_s
+        self._first: asyncio.Task[None] | None = None
+        self._keeping: asyncio.Task[None] | None = None
 
-    async def retrieve(
-        self, query: Query, scope: Scope, version: str, n: int, mode: Mode = Mode.HYBRID
-    ) -> Retrieval:
+    async def retrieve(self, query: Query, scope: Scope, version: str, n: int, mode: Mode = Mode.HYBRID) -> Retrieval:
         """As Retriever.retrieve."""
+        await self._current()
         return await self._library.retrieve(query, scope, version, n, mode)
 
     async def chunks(self, ids: Sequence[str], scope: Scope, version: str) -> tuple[Chunk, ...]:
         """As Retriever.chunks."""
+        await self._current()
         return await self._library.chunks(ids, scope, version)
 
     async def ready(self) -> bool:
-        """True: a replica that answers has opened its library."""
-        return True
+        """True when people can be answered from the library."""
+        await self._current()
+        return self._library.ready
 
-    def check_health(self) -> None:
-        """Raises when the refreshing thread is gone, so that Serve replaces a replica which would never learn more.
+    async def check_health(self) -> None:
+        """Raises when the library could not be opened at all, or nobody keeps it current any more: Serve replaces it.
 
-        A registry that cannot be read is no reason: another replica could not read it either.
+        A registry that cannot be read for a while is no reason; another replica could not read it either.
         """
-        if not self._thread.is_alive():
-            raise RuntimeError("The thread that keeps the library current has died: this replica must be replaced.")
+        await self._current()
+        if self._keeping is None or self._keeping.done():
+            raise RuntimeError("Nobody keeps this library current any more: the replica must be replaced.")
 
     def close(self) -> None:
-        """Ends the refreshing thread."""
-        self._stop.set()
-        self._thread.join()
+        """Stops keeping the library current."""
+        if self._keeping is not None:
+            self._keeping.cancel()
 
-    def _keep_current(self, every_s: float) -> None:
-        while not self._stop.wait(every_s):
+    async def _current(self) -> None:
+        if self._keeping is not None:
+            return
+        if self._first is None or (self._first.done() and self._first.exception()):
+            self._first = asyncio.create_task(self._library.refresh())
+        await asyncio.shield(self._first)  # one caller that goes away does not stop it for the others
+        if self._keeping is None:
+            self._keeping = asyncio.create_task(self._keep_current())
+
+    async def _keep_current(self) -> None:
+        told = ""
+        while True:
+            await asyncio.sleep(self._refresh_s)
             try:
-                self._library.refresh()
-                trouble = ""
+                await self._library.refresh()
+                told = ""
             except Exception as error:  # told once per new trouble, and tried again: the open versions keep answering
                 trouble = f"{type(error).__name__}: {error}"
-                if trouble != self._trouble:
+                if trouble != told:
                     log.warning("The library could not be refreshed (%s): the open versions keep answering.", trouble)
-            self._trouble = trouble
+                told = trouble

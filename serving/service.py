@@ -1,0 +1,48 @@
+"""What the HTTP surface is made of: one frozen object, put together by the composition root."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+from uuid import uuid4
+
+from domain.policies import Naming
+from domain.ports import IndexRegistry, Stages, TraceSink
+from domain.types import Rules
+from serving.auth import Authenticate
+from serving.schemas import Limits
+from serving.telemetry import Silent, Telemetry
+
+
+def fresh_id() -> str:
+    """An id nobody has used before."""
+    return uuid4().hex
+
+
+async def always_ready() -> dict[str, bool]:
+    """Readiness of stages that live in this process: they are there or the process is not."""
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Everything the surface needs. `ready` names each stage and whether it answers.
+
+    `pinnable` lets X-Index-Version choose any version: for evaluation alone, because people are only ever answered
+    from a version that was admitted. Otherwise it may name stable or canary.
+    """
+
+    stages: Stages
+    rules: Rules
+    naming: Naming
+    registry: IndexRegistry
+    authenticate: Authenticate
+    limits: Limits = field(default_factory=Limits)
+    clock: Callable[[], float] = perf_counter
+    new_id: Callable[[], str] = fresh_id
+    ready: Callable[[], Awaitable[Mapping[str, bool]]] = always_ready
+    telemetry: Telemetry = field(default_factory=Silent)
+    traces: TraceSink | None = None
+    title: str = "Tidegate"
+    suggestions: tuple[str, ...] = ()
+    pinnable: bool = False
+    pointer_ttl_s: float = 1.0

@@ -1,0 +1,109 @@
+"""How answers, hits, versions and errors look on the wire: plain dictionaries for orjson, nothing here knows HTTP."""
+
+from typing import Any
+
+from domain.policies import Naming
+from domain.types import Answer, Citation, Hit, IndexVersion, Rollout, Session
+
+Json = dict[str, Any]  # what orjson writes
+
+
+def failure_json(code: str, message: str, retryable: bool, request_id: str, field: str = "") -> Json:
+    """The one shape of every error. `message` and `field` have been scrubbed."""
+    said: Json = {"code": code, "message": message, "retryable": retryable, "request_id": request_id}
+    return {"error": said | ({"field": field} if field else {})}
+
+
+def answer_json(answer: Answer) -> Json:
+    """The body of a finished answer; the terminal `done` event carries the same."""
+    trace = answer.trace
+    return {
+        "id": trace.id,
+        "answer": answer.text,
+        "citations": [citation_json(citation) for citation in answer.citations],
+        "consulted": [citation_json(citation) for citation in answer.consulted],
+        "grounding": answer.grounding.value,
+        "status": answer.status.value,
+        "session": session_json(answer.session),
+        "rewrite": {
+            "query": answer.rewrite.query.text,
+            "status": answer.rewrite.status.value,
+            "reason": answer.rewrite.reason,
+        },
+        "index_version": trace.version,
+        "trace_id": trace.id,
+        "stage_ms": dict(trace.stage_ms),
+        "usage": {
+            "input_tokens": trace.usage.input_tokens,
+            "output_tokens": trace.usage.output_tokens,
+            "cache_read_tokens": trace.usage.cache_read_tokens,
+            "cache_write_tokens": trace.usage.cache_write_tokens,
+        },
+        "notes": list(trace.notes),
+    }
+
+
+def citation_json(citation: Citation) -> Json:
+    """A citation as the page and every client see it; its strings were scrubbed when it was built."""
+    return {
+        "marker": citation.sid,
+        "chunk_id": citation.chunk_id,
+        "doc_id": citation.doc_id,
+        "title": citation.label,
+        "uri": citation.uri,
+        "source": citation.source,
+        "published": citation.published,
+        "quote": citation.quote,
+        "joined_turn": citation.joined_turn,
+    }
+
+
+def session_json(session: Session) -> Json:
+    """The session for the client to carry into its next turn."""
+    return {
+        "id": session.id,
+        "turns": [{"role": turn.role.value, "text": turn.text} for turn in session.turns],
+        "pool": [{"id": entry.chunk_id, "turn": entry.joined_turn} for entry in session.pool],
+    }
+
+
+def hit_json(hit: Hit, naming: Naming) -> Json:
+    """A search hit, every visible string scrubbed."""
+    source = hit.chunk.source
+    return {
+        "chunk_id": naming.scrub(hit.chunk.id),
+        "doc_id": naming.scrub(source.doc_id),
+        "title": naming.scrub(source.title),
+        "text": naming.scrub(hit.chunk.text),
+        "uri": naming.scrub(source.uri),
+        "source": source.source,
+        "published": source.published,
+        "score": hit.score,
+        "rank": hit.rank,
+        "method": hit.method,
+    }
+
+
+def version_json(version: IndexVersion) -> Json:
+    """An index version as `/v1/versions` lists it."""
+    return {
+        "id": version.id,
+        "parent": version.parent,
+        "chunker": version.chunker,
+        "analyser": version.analyser,
+        "embedder": version.embedder,
+        "documents": version.documents,
+        "chunks": version.chunks,
+        "built_at": version.built_at,
+    }
+
+
+def rollout_json(rollout: Rollout) -> Json:
+    """The pointer as it stands."""
+    return {
+        "stable": rollout.stable,
+        "canary": rollout.canary,
+        "share": rollout.share,
+        "previous": rollout.previous,
+        "revision": rollout.revision,
+    }
