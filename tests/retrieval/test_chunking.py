@@ -3,6 +3,7 @@
 import random
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -172,7 +173,7 @@ def test_a_letter_is_not_parted_from_its_accents() -> None:
 def test_an_overlap_repeats_whole_sentences_and_no_more_than_asked() -> None:
     sentences = [f"Pump number {i:03} stands in the hall." for i in range(12)]  # 35 characters and a blank: 9 tokens
     chunks = chunks_of(document(" ".join(sentences)), "sentence", 36, 9)
-    for before, after in zip(chunks, chunks[1:], strict=False):
+    for before, after in pairwise(chunks):
         assert before.text.endswith(after.text[:35])
 
 

@@ -119,7 +119,7 @@ def test_a_beir_folder_is_its_corpus_without_questions(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_beir_corpus_is_refused_when_beir_is_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match="corpus.jsonl"):
+    with pytest.raises(CorpusError, match="has no corpus"):
         read(tmp_path, format="beir")
 
 
