@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
+
+from generation.thesaurus import ideas
 
 
 class Kind(StrEnum):
@@ -25,11 +28,15 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A thing the question speaks of. `keys` are its parts (one, or the words of a name); `shown` is as typed."""
+    """A thing the question speaks of. `keys` are its parts (one, or the words of a name); `shown` is as typed.
+
+    `related` are the ideas an ordinary word may stand for; entities have none.
+    """
 
     shown: str
     keys: tuple[str, ...]
     kind: Kind
+    related: frozenset[str] = frozenset()
 
     @property
     def entity(self) -> bool:
@@ -37,9 +44,12 @@ class Term:
         return self.kind is not Kind.WORD
 
     def within(self, keys: frozenset[str]) -> bool:
-        """True when `keys` speak of it. Of a name of three words or more, most suffice: titles come and go."""
+        """True when `keys` name it: of a name two words side by side, and most of them when there are more."""
+        if len(self.keys) == 1:
+            return self.keys[0] in keys
         needed = len(self.keys) if len(self.keys) < 3 else -(-3 * len(self.keys) // 5)
-        return sum(key in keys for key in self.keys) >= needed
+        pairs = (f"{first} {second}" for first, second in pairwise(self.keys))
+        return sum(key in keys for key in self.keys) >= needed and any(pair in keys for pair in pairs)
 
 
 def terms(question: str) -> tuple[Term, ...]:
@@ -78,17 +88,25 @@ def _plain(token: str) -> list[Term]:
         return [Term(shown, (key(token),), Kind.NUMBER if len(token) > 1 else Kind.WORD)]
     if _identifier(token):
         return [Term(shown, (key(token),), Kind.IDENTIFIER)]
-    return [Term(part, (key(part),), Kind.WORD) for part in re.split(r"[-/]", shown) if not _light(part)]
+    return [_word(part) for part in re.split(r"[-/]", shown) if not _light(part)]
+
+
+def _word(shown: str) -> Term:
+    stem = key(shown)
+    return Term(shown, (stem,), Kind.WORD, ideas().get(stem, frozenset()))
 
 
 def keys(text: str) -> frozenset[str]:
-    """Everything a text can be matched on: stems, identifiers whole and in parts, dates in either spelling."""
+    """Everything a text can be matched on: stems, neighbours, ideas, identifiers whole and in parts, dates."""
     found: set[str] = set()
+    before = ""
     for token in _tokens(text):
         if _SPACELESS.match(token):
             found.update(_pairs(token))
             continue
-        found.add(key(token))
+        stem = key(token)
+        found.update((stem, f"{before} {stem}", *ideas().get(stem, ())))
+        before = stem
         if match := _ISO_DATE.fullmatch(token):
             found.update((match[1], _MONTHS[int(match[2]) - 1], str(int(match[3]))))
         elif not token.isalnum():

@@ -1,0 +1,103 @@
+"""What a question wants: its subjects, what qualifies them, the words of what is asked, and the kind of fact expected.
+
+terms.py finds the terms; this file tells their roles apart. Nothing here has seen the evidence.
+"""
+
+import re
+from dataclasses import dataclass
+
+from generation.terms import Kind, Term, entities, terms
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """The kind of fact that answers, recognised by its form; `weight` says how telling that form is."""
+
+    asks: re.Pattern[str]
+    fact: re.Pattern[str] | None  # None: a name that the question does not mention
+    weight: float
+
+    def met(self, text: str, known: frozenset[str]) -> bool:
+        """True when a text holds such a fact; `known` are the keys of the question."""
+        return bool(entities(text) - known) if self.fact is None else self.fact.search(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question taken apart. `subjects` must be what an answer is about, `qualifiers` (years, amounts) must hold for
+    it, `words` say what is asked about them. `now` is True when the newest source is wanted.
+    """
+
+    subjects: tuple[Term, ...]
+    qualifiers: tuple[Term, ...]
+    words: tuple[Term, ...]
+    cue: Cue | None
+    now: bool
+
+    @property
+    def known(self) -> frozenset[str]:
+        """All keys of the question: what an answer has to go beyond."""
+        return frozenset(key for term in (*self.subjects, *self.qualifiers, *self.words) for key in term.keys)
+
+
+def asked(question: str) -> Asked:
+    """The parts of a question. The word before a subject (pump P3) belongs to it and is not asked for."""
+    found = terms(question)
+    subjects = tuple(t for t in found if t.kind in (Kind.NAME, Kind.IDENTIFIER) and not _MONTH.fullmatch(t.shown))
+    qualifiers = tuple(t for t in found if t.kind is Kind.NUMBER)
+    words = []
+    for i, term in enumerate(found):
+        following = found[i + 1] if i + 1 < len(found) else None
+        labels = following in subjects and re.search(
+            rf"{re.escape(term.shown)} {re.escape(following.shown)}",
+            question,
+        )
+        if term.kind is Kind.WORD and not labels:
+            words.append(term)
+    cue = next((cue for cue in CUES if cue.asks.search(question)), None)
+    return Asked(subjects, qualifiers, tuple(words), cue, _NOW.search(question) is not None)
+
+
+def _cue(asks: str, fact: str | None, weight: float, flags: re.RegexFlag = re.IGNORECASE) -> Cue:
+    return Cue(re.compile(asks, re.IGNORECASE), None if fact is None else re.compile(fact, flags), weight)
+
+
+_NUMERAL = r"(?:\d[\d.,]*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|a dozen)"
+_MONTHS = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
+_MONTH = re.compile(_MONTHS)
+_DATE = (
+    rf"\b(?:1[5-9]|20)\d\d\b|\b\d{{1,2}}\.? {_MONTHS}\b|\b{_MONTHS} \d{{1,2}}\b|\d年|\d月|[周週星]期?[一二三四五六日]"
+)
+_SPAN = rf"\b{_NUMERAL}[ -](?:[a-z]+ )?(?:second|minute|hour|day|week|month|year|decade)s?\b|\d(?:分|小时|天|年)"
+_AMOUNT = rf"\b{_NUMERAL}\b"
+_MASS = rf"\b{_NUMERAL} ?(?:kilograms?|kg|grams?|g|tonnes?|tons?|pounds?|lbs?)\b"
+_LENGTH = rf"\b{_NUMERAL} ?(?:kilomet|met|millimet|centimet|km\b|m\b|mm\b|cm\b|miles?|feet|inch)"
+_REASON = r"\b(?:because|since|due to|caus\w+|reason|as a result|so that|owing to|in order to|led to|by)\b|因为"
+_NOW = re.compile(
+    r"\b(?:now|today|current|currently|latest|newest|most recent|at present|still|these days)\b", re.IGNORECASE
+)
+
+CUES = (  # the first that fits; exact forms before vague ones
+    _cue(
+        r"\bwhen\b|\b(?:what|which|on which|in which) (?:date|day|year|month)\b|\bhow far back\b|什么时候|いつ",
+        _DATE,
+        1,
+        re.NOFLAG,
+    ),
+    _cue(r"\b(?:earlier|more recent(?:ly)?|first|before|older|younger|newer)\b.*\bor\b", _DATE, 0.5, re.NOFLAG),
+    _cue(r"\bhow (?:heavy|much does .* weigh)\b|\bweigh|\bweight\b", _MASS, 2),
+    _cue(r"\bhow (?:long|often|old)\b|\btook (?:longer|less)|多久", _SPAN, 1),
+    _cue(r"\bhow (?:far|tall|wide|deep|high is the (?:tower|wall|building))\b", _LENGTH, 1),
+    _cue(
+        r"\bhow (?:many|much|large|big|fast|high|low|powerful)\b|\bwhat (?:share|percentage|number)\b|多少",
+        _AMOUNT,
+        0.5,
+    ),
+    _cue(
+        r"\b(?:more|less|fewer|smaller|larger|higher|lower|bigger)\b.*\bor\b|\bprice\b|\bcost\b|\brevenue\b|\bowe\b",
+        _AMOUNT,
+        0.5,
+    ),
+    _cue(r"\bwhos?e?\b|\bwhom\b|\bwhere\b|\bwhich (?:company|town|city|group|person|place)\b|谁|哪", None, 0.5),
+    _cue(r"\bwhy\b|\bwhat caused\b|为什么", _REASON, 0.5),
+)
