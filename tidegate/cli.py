@@ -16,13 +16,15 @@ from domain.errors import BadRequest, TidegateError
 from tidegate import config
 from tidegate.console import Code, Shared, complain, exit_code, make_streams_safe, silence_stdout
 
+Verbs = Mapping[str, tuple[Callable[..., Code | None], str]]  # name -> the function, and an example for its help
 
-def main(argv: Sequence[str] | None = None) -> int:
+
+def main(argv: Sequence[str] | None = None, verbs: Verbs | None = None) -> int:
     """Run one command line; the exit code comes back. Nothing that a verb raises gets past here."""
     make_streams_safe()
     args = list(sys.argv[1:] if argv is None else argv)
     try:
-        code = _run(args)
+        code = _run(args, VERBS if verbs is None else verbs)
         if sys.stdout:  # None when it was closed before the start
             sys.stdout.flush()
     except BrokenPipeError:  # `tidegate versions | head -1`: the reader has what it wanted
@@ -35,9 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _run(args: list[str]) -> int:
+def _run(args: list[str], verbs: Verbs) -> int:
     try:
-        result = command()(hoist(args) or ["--help"], prog_name="tidegate", standalone_mode=False)
+        result = command(verbs)(hoist(args) or ["--help"], prog_name="tidegate", standalone_mode=False)
         return Code.DONE if result is None else int(result)
     except KeyboardInterrupt:
         return Code.INTERRUPTED
@@ -65,7 +67,8 @@ def explain(error: Exception) -> tuple[Code, str]:
     if isinstance(error, typer.Abort):
         return Code.REFUSED, "A question was left without an answer."
     if isinstance(error, OSError):  # a file or address that nobody wrapped: the machine's word is clearer than "a bug"
-        return Code.REFUSED, one_line
+        where = f": {error.filename}" if error.filename else ""
+        return Code.REFUSED, f"{error.strerror or one_line or type(error).__name__}{where}."
     return Code.REFUSED, f"This is a bug in Tidegate, --debug shows where: {type(error).__name__}: {one_line[:300]}"
 
 
@@ -79,9 +82,9 @@ def hoist(args: Sequence[str]) -> list[str]:
     rest: list[str] = []
     words = iter(args[:end])
     for word in words:
-        name, _, value = word.partition("=")
+        name, equals, value = word.partition("=")
         if name in ("--config", "--set"):
-            given = value if value else next(words, None)
+            given = value if equals else next(words, None)
             if given is None:
                 raise BadRequest(f"Option {name} needs a value after it, see tidegate --help.", name)
             front += [name, given]
@@ -90,12 +93,12 @@ def hoist(args: Sequence[str]) -> list[str]:
     return [*front, *rest, *args[end:]]
 
 
-def command() -> Callable[..., Any]:
-    """The whole command line, made from VERBS. Any: what a verb returns comes through Typer untyped."""
+def command(verbs: Verbs) -> Callable[..., Any]:
+    """The whole command line, made from a table of verbs. Any: what a verb returns comes through Typer untyped."""
     root = _group(_shared.__doc__)
     root.callback()(_shared)
-    groups = {name: _group(text) for name, text in GROUPS.items()}
-    for name, (verb, example) in VERBS.items():
+    groups = {name: _group(text) for name, text in GROUPS.items() if any(verb.startswith(f"{name} ") for verb in verbs)}
+    for name, (verb, example) in verbs.items():
         group, _, last = name.rpartition(" ")
         (groups[group] if group else root).command(last, epilog=f"Example: {example}")(verb)
     for name, group_app in groups.items():
@@ -144,8 +147,7 @@ GROUPS: Mapping[str, str] = {
     "config": "Show or check the settings.",
 }
 
-# name on the command line -> the function, and one real example for its help
-VERBS: Mapping[str, tuple[Callable[..., Code | None], str]] = {
+VERBS: Verbs = {
     "config show": (config.show, "tidegate config show retrieval --set retrieval.k1=1.2"),
     "config check": (config.check, "tidegate config check --config examples/tidegate.yaml"),
 }

@@ -69,7 +69,7 @@ def test_the_example_file_loads_as_it_stands() -> None:
 
 def test_settings_cannot_be_changed_and_cross_processes_unchanged() -> None:
     with pytest.raises(ValidationError, match="frozen"):
-        Settings().retrieval.k1 = 2.0  # type: ignore[misc]
+        Settings().retrieval.k1 = 2.0
     assert pickle.loads(pickle.dumps(Settings())) == Settings()
 
 
