@@ -34,6 +34,10 @@ class Asked:
     cue: Cue | None
     now: bool
 
+    def weight(self, term: Term) -> float:
+        """How much a term counts in what is asked: what only says of which type the answer is counts little."""
+        return 0.4 if term.keys[0] in _TYPES else 1.0
+
     @property
     def known(self) -> frozenset[str]:
         """All keys of the question: what an answer has to go beyond."""
@@ -73,6 +77,23 @@ _AMOUNT = rf"\b{_NUMERAL}\b"
 _MASS = rf"\b{_NUMERAL} ?(?:kilograms?|kg|grams?|g|tonnes?|tons?|pounds?|lbs?)\b"
 _LENGTH = rf"\b{_NUMERAL} ?(?:kilomet|met|millimet|centimet|km\b|m\b|mm\b|cm\b|miles?|feet|inch)"
 _REASON = r"\b(?:because|since|due to|caus\w+|reason|as a result|so that|owing to|in order to|led to|by)\b|因为"
+_TYPES = frozenset(
+    [
+        "compani",
+        "firm",
+        "group",
+        "organis",
+        "site",
+        "place",
+        "town",
+        "citi",
+        "devic",
+        "equip",
+        "servic",
+        "person",
+        "main",
+    ]
+)
 _NOW = re.compile(
     r"\b(?:now|today|current|currently|latest|newest|most recent|at present|still|these days)\b", re.IGNORECASE
 )

@@ -10,13 +10,17 @@ import math
 import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from domain.prompt import PromptPlan
 from domain.types import Delta, Draft, Evidence, StopReason, Usage
 from generation.asking import Asked, asked
 from generation.rewriting import standalone
 from generation.sentences import Sentence, sentences
-from generation.terms import Term, entities, keys
+from generation.terms import Kind, Term, keys, terms
+
+BEAM = 8  # chains of sentences that are prolonged
+HOP_COST = 0.15  # what a further hop must add, on a scale where 1 says all that is asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ class ExtractiveGenerator:
     name; other languages are matched word by word.
     """
 
-    def __init__(self, max_sentences: int = 3, min_coverage: float = 0.5) -> None:
+    def __init__(self, max_sentences: int = 4, min_coverage: float = 0.5) -> None:
         if max_sentences < 1 or not 0 <= min_coverage <= 1:
             raise ValueError(
                 f"An extractive answer needs max_sentences >= 1 and min_coverage in 0..1, got {max_sentences} and "
@@ -76,18 +80,11 @@ class ExtractiveGenerator:
         return [claim + " " for claim in claims[:-1]] + claims[-1:], StopReason.END
 
     def _choose(self, judge: "_Judge") -> list[Candidate]:
-        """The sentences to quote: the best about each subject, then what the next hop adds, best first."""
-        chosen: list[Candidate] = []
-        for subject in judge.wanted.subjects or (None,):
-            best = judge.best(subject, judge.candidates)
-            if best is not None and best not in chosen and len(chosen) < self._max_sentences:
-                chosen.append(best)
-        while chosen and len(chosen) < self._max_sentences:
-            further = judge.next_hop(chosen)
-            if further is None:
-                break
-            chosen.append(further)
-        return chosen
+        """The sentences to quote: for each subject of the question the chain that answers best, in reading order."""
+        subjects: Sequence[Term | None] = judge.wanted.subjects[: self._max_sentences] or (None,)
+        room = max(1, self._max_sentences // len(subjects))
+        chains = [judge.best_chain(subject, room) for subject in subjects]
+        return list(dict.fromkeys(candidate for chain in chains for candidate in chain))
 
     def _missing(self, judge: "_Judge", quoted: Sequence[Candidate]) -> list[Term]:
         """What the quoted sentences leave uncovered, when that is too much; else nothing."""
@@ -111,57 +108,70 @@ class _Judge:
         self.wanted = wanted
         self.candidates = candidates
         self._known = wanted.known
-        self._weights = {term: self._idf(term) for term in (*wanted.words, *wanted.qualifiers, *wanted.subjects)}
+        self._asked = (*wanted.words, *wanted.qualifiers)
+        self._weights = {term: self._idf(term) * wanted.weight(term) for term in (*self._asked, *wanted.subjects)}
         dates = sorted({candidate.published for candidate in candidates})
         self._recency = {date: i / max(1, len(dates) - 1) for i, date in enumerate(dates)}  # 0 oldest .. 1 newest
 
-    def best(self, subject: Term | None, among: Sequence[Candidate]) -> Candidate | None:
-        """The sentence that says most of what is asked about `subject`; None when none is about it or says anything."""
-        scored = [(-self.score(subject, candidate), candidate.place, candidate) for candidate in among]
-        score, _, found = min(scored, default=(0.0, (0, 0), None), key=lambda item: item[:2])
-        return found if score < 0 else None
+    def best_chain(self, subject: Term | None, room: int) -> tuple[Candidate, ...]:
+        """The sentences that together say most of what is asked about `subject`, at most `room`; none when none does.
 
-    def score(self, subject: Term | None, candidate: Candidate) -> float:
-        """How well one sentence answers about one subject, from 0."""
-        wanted = self.wanted
-        about = 1.0 if subject is None else _about(subject, candidate)
-        said = sum(self._weights[term] * _says(term, candidate) for term in (*wanted.words, *wanted.qualifiers))
-        said += sum(0.5 * self._weights[t] * t.within(candidate.own) for t in wanted.subjects if t is not subject)
-        total = sum(self._weights[term] for term in (*wanted.words, *wanted.qualifiers)) or 1.0
-        fit = said / total
-        if wanted.cue and wanted.cue.met(candidate.sentence.text, self._known):
+        The first is about the subject, each further one about something that the one before mentions (a hop). Beam
+        search: of the chains of one length, the BEAM best are prolonged.
+        """
+        starts = [(c,) for c in self.candidates if subject is None or _about(subject, c)]
+        ranked = self._ranked(subject, starts)
+        beam = ranked[:BEAM]
+        for _ in range(room - 1):
+            longer = [(*chain, c) for chain in beam for c in self._linked(chain)]
+            beam = self._ranked(subject, longer)[:BEAM]
+            ranked += beam
+        best = self._ranked(subject, ranked)
+        return best[0] if best and self._value(subject, best[0]) > 0 else ()
+
+    def _ranked(self, subject: Term | None, chains: Sequence[tuple[Candidate, ...]]) -> list[tuple[Candidate, ...]]:
+        return sorted(chains, key=lambda chain: (-self._value(subject, chain), [c.place for c in chain]))
+
+    def _linked(self, chain: tuple[Candidate, ...]) -> list[Candidate]:
+        """The sentences about a name that the last one of the chain brings in."""
+        names = [name for name in _names(chain[-1].sentence.text) if self._known.isdisjoint(name.keys)]
+        return [c for c in self.candidates if c not in chain and any(name.within(c.above) for name in names)]
+
+    def _value(self, subject: Term | None, chain: tuple[Candidate, ...]) -> float:
+        """How well a chain answers about one subject; a hop must earn its place."""
+        wanted, last = self.wanted, chain[-1]
+        said = sum(self._weights[term] * max(_says(term, c) for c in chain) for term in self._asked)
+        others = (term for term in wanted.subjects if term is not subject)
+        said += sum(0.5 * self._weights[term] * any(term.within(c.own) for c in chain) for term in others)
+        fit = said / (sum(self._weights[term] for term in self._asked) or 1.0)
+        if wanted.cue and wanted.cue.met(last.sentence.text, self._known):
             fit += 0.3 * wanted.cue.weight
         if subject is not None:
-            fit += 0.1  # being about it is something
-        fit *= 1.0 + 0.1 / (1 + candidate.place[0])  # retrieval already put the better passages first
-        fit *= 1.0 + (0.3 if wanted.now else 0.03) * self._recency[candidate.published]
-        length = len(candidate.sentence.text)
-        return about * fit / (1.0 + max(0.0, math.log2(max(length, 1) / 200)) * 0.1)  # long ones match by accident
-
-    def next_hop(self, chosen: Sequence[Candidate]) -> Candidate | None:
-        """The sentence about something the chosen ones mention that says what they leave open; None when none does."""
-        before = self.coverage(chosen)
-        if before >= 1:
-            return None
-        linked = frozenset().union(*(entities(c.sentence.text) for c in chosen)) - self._known
-        reachable = [c for c in self.candidates if linked & c.own and c not in chosen]
-        gains = [(-(self.coverage([*chosen, c]) - before), -self.score(None, c), c.place, c) for c in reachable]
-        gain, _, _, best = min(gains, default=(0.0, 0.0, (0, 0), None), key=lambda item: item[:3])
-        return best if -gain > 0.2 else None
+            fit = _about(subject, chain[0]) * (fit + 0.1)  # being about it is something
+        fit *= 1.0 + 0.1 / (1 + last.place[0])  # retrieval already put the better passages first
+        fit *= 1.0 + (0.3 if wanted.now else 0.03) * self._recency[last.published]
+        fit /= 1.0 + max(0.0, math.log2(max(len(last.sentence.text), 1) / 200)) * 0.1  # long ones match by accident
+        return fit - HOP_COST * (len(chain) - 1) if fit > 0 else 0.0
 
     def coverage(self, quoted: Sequence[Candidate]) -> float:
         """Share of what is asked that the quoted sentences speak of, the kind of fact included; 1 when nothing is."""
         wanted = self.wanted
-        reached = sum(max((_says(word, c) for c in quoted), default=0.0) for word in wanted.words)
-        asked_for = float(len(wanted.words))
+        total = sum(wanted.weight(term) for term in self._asked)
+        reached = sum(wanted.weight(term) * max((_says(term, c) for c in quoted), default=0.0) for term in self._asked)
         if wanted.cue:
-            asked_for += wanted.cue.weight
+            total += wanted.cue.weight
             reached += wanted.cue.weight * any(wanted.cue.met(c.sentence.text, self._known) for c in quoted)
-        return reached / asked_for if asked_for else 1.0
+        return reached / total if total else 1.0
 
     def _idf(self, term: Term) -> float:
         n = sum(term.within(candidate.own) for candidate in self.candidates)
         return math.log(1 + (len(self.candidates) - n + 0.5) / (n + 0.5))
+
+
+@lru_cache(maxsize=4096)
+def _names(text: str) -> tuple[Term, ...]:
+    """The names and identifiers a sentence brings in."""
+    return tuple(term for term in terms(text) if term.kind in (Kind.NAME, Kind.IDENTIFIER))
 
 
 def _about(subject: Term, candidate: Candidate) -> float:
@@ -186,16 +196,24 @@ def _candidates(evidence: Sequence[Evidence]) -> list[Candidate]:
     for i, item in enumerate(evidence):
         source = item.chunk.source
         top = keys(f"{source.title} . {item.chunk.heading} . {source.published}")
-        around = top | keys(item.chunk.text)
-        subject: frozenset[str] = frozenset()
-        for j, sentence in enumerate(sentences(item.chunk.text)):
-            own = keys(sentence.text)
-            above = top | own | keys(sentence.about)
-            if _REFERS_BACK.match(sentence.text):
-                above |= subject
-            found.append(Candidate(item.sid, (i, j), sentence, own, above, around, source.published))
-            subject = above - top
+        read = _read(item.chunk.text)
+        around = top.union(*(above for _, _, above in read))
+        for j, (sentence, own, above) in enumerate(read):
+            found.append(Candidate(item.sid, (i, j), sentence, own, above | top, around, source.published))
     return found
+
+
+@lru_cache(maxsize=1024)  # passages come back often, and reading one takes longer than judging it
+def _read(text: str) -> tuple[tuple[Sentence, frozenset[str], frozenset[str]], ...]:
+    """Every sentence of a passage with its own keys, and those with what it refers back to."""
+    read: list[tuple[Sentence, frozenset[str], frozenset[str]]] = []
+    for sentence in sentences(text):
+        own = keys(sentence.text)
+        above = own | keys(sentence.about)
+        if read and _REFERS_BACK.match(sentence.text):
+            above |= read[-1][2]
+        read.append((sentence, own, above))
+    return tuple(read)
 
 
 # ---------------------------------------------------------------------------------------------- how it reads
