@@ -20,6 +20,9 @@ PERSONAS: dict[str, Scope] = {
 }
 
 
+DATED = frozenset({"opened", "released", "completion", "happened", "expires"})  # relations whose value is a date
+
+
 @dataclass(frozen=True, slots=True)
 class Absence:
     """What a null question is about: no fact the persona may read has this subject, relation and period."""
@@ -90,12 +93,16 @@ def persona_for(facts: Sequence[Fact], rng: Random) -> str:
 
 
 def spellings(fact: Fact) -> tuple[str, ...]:
-    """Other accepted spellings of a value: numbers without separators or units, dates as ISO or month first."""
+    """Other accepted spellings of a value: dates as ISO or month first, numbers without separators or unit."""
+    if fact.relation == "since":
+        return (fact.value.removeprefix("release "),)
     if fact.quantity is None:
-        return (fact.value.removeprefix("release "),) if fact.relation == "since" else ()
-    if 1 <= fact.quantity - 700_000 <= 60_000:  # a date's ordinal
+        return ()
+    if fact.relation in DATED:
         when = date.fromordinal(int(fact.quantity))
         return when.isoformat(), f"{MONTHS[when.month - 1]} {when.day}, {when.year}"
     number = fact.value.split()[0]
-    plain = fact.value.replace(",", "")
-    return tuple(dict.fromkeys(text for text in (plain, number, number.replace(",", "")) if text != fact.value))
+    found = [fact.value.replace(",", "")]
+    if len(number) > 2:  # a bare 7 would also be found in the date of any answer
+        found += [number, number.replace(",", "")]
+    return tuple(text for text in dict.fromkeys(found) if text != fact.value)
