@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from domain.errors import BadRequest, TidegateError
-from tidegate import config
+from tidegate import ask, build, config, evaluate, serve, up
 from tidegate.console import Code, Shared, complain, exit_code, make_streams_safe, silence_stdout
 
 Verbs = Mapping[str, tuple[Callable[..., Code | None], str]]  # name -> the function, and an example for its help
@@ -148,6 +148,15 @@ GROUPS: Mapping[str, str] = {
 }
 
 VERBS: Verbs = {
+    "up": (up.up, "tidegate up --port 8001"),
+    "build": (build.build, "tidegate build ./handbook --groups staff"),
+    "versions": (build.versions, "tidegate versions --json"),
+    "evaluate": (evaluate.evaluate, "tidegate evaluate --beir ./cranfield --split test --no-rerank"),
+    "serve": (serve.serve, "tidegate serve --port 8001"),
+    "down": (serve.down, "tidegate down"),
+    "status": (serve.status, "tidegate status --json"),
+    "ask": (ask.ask, 'tidegate ask "When does the tide turn?"'),
+    "search": (ask.search, "tidegate search ERR_CONN_RESET --mode lexical"),
     "config show": (config.show, "tidegate config show retrieval --set retrieval.k1=1.2"),
     "config check": (config.check, "tidegate config check --config examples/tidegate.yaml"),
 }

@@ -1,0 +1,143 @@
+"""`tidegate up`: from nothing to a cited answer - sample library if none is named, build, evaluate, promote, serve."""
+
+import asyncio
+import json
+import shlex
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from domain.errors import BadRequest, NotAdmitted
+from domain.types import Binding, Decision, Outcome
+from tidegate.console import Code, Shared, loaded, note, say
+from tidegate.progress import Report, progress
+from tidegate.serve import Port, with_port
+from tidegate.settings import Settings
+
+if TYPE_CHECKING:
+    from eval.questions import Question
+
+
+def up(
+    ctx: typer.Context,
+    corpus: Annotated[
+        Path | None, typer.Argument(help="Folder of documents; the sample library when left out.")
+    ] = None,
+    questions: Annotated[Path | None, typer.Option(help="Question set of the corpus (JSON lines).")] = None,
+    groups: Annotated[str, typer.Option(help="Groups that may read documents which name none.")] = "",
+    force: Annotated[bool, typer.Option("--force", help="Promote although the evaluation says otherwise.")] = False,
+    reason: Annotated[str, typer.Option(help="Why, with --force; it is recorded.", show_default=False)] = "",
+    port: Port = None,
+) -> Code:
+    """Build, evaluate, admit and serve, in the background; end it with `tidegate down`."""
+    from serving.address import check_free
+    from tidegate import compose, server
+
+    settings = with_port(loaded(ctx).settings, port)
+    if force and not reason.strip():
+        raise BadRequest("--force needs --reason: it is recorded, for whoever asks why.", "reason")
+    if corpus is not None and questions is None and not force:
+        raise BadRequest(
+            f"{corpus} has no question set to be evaluated on: name one with --questions FILE, or admit it "
+            "unmeasured with --force --reason TEXT.",
+            "questions",
+        )
+    # Everything that can be refused is refused now, not after minutes of building.
+    server.refuse_second(settings)
+    check_free(settings.serving.host, settings.serving.port)
+    compose.check_startable(settings)
+
+    with progress() as report:
+        version = build_and_admit(settings, corpus, questions, groups, reason if force else "", report)
+        arguments = [*shared_arguments(ctx), *(["--port", str(port)] if port else [])]
+        there = server.launch(settings, arguments, lambda _: report("starting the graph", 0, 0))
+    say(f"\nServing version {version} at {there.url}")
+    say("Ask on the page, or:\n")
+    say(f"  {curl(there.url, example_question(settings))}\n")
+    say("End it with: tidegate down")
+    return Code.DONE
+
+
+def build_and_admit(
+    settings: Settings, corpus: Path | None, questions: Path | None, groups: str, forced: str, report: Report
+) -> str:
+    """The version that is stable afterwards: built, evaluated and promoted, each unless that has been done already."""
+    from domain.rollout import promote
+    from tidegate.build import build_version
+    from tidegate.compose import make_registry
+    from tidegate.evaluate import question_set
+    from tidegate.measuring import binding
+    from tidegate.sample import corpus_path, make_sample
+
+    if corpus is None:
+        report("writing the sample library", 0, 0)
+        make_sample(settings)
+    built = build_version(settings, corpus or corpus_path(settings), report, groups=groups)
+    for outcome in built.outcomes:
+        if outcome.status in ("failed", "skipped"):
+            note(f"{outcome.path}: {outcome.status}: {outcome.reason}")
+    asked = () if corpus is not None and questions is None else question_set(settings, questions)
+    served = binding(settings, built.version.id, asked)
+    decision = decision_about(settings, served, asked, forced, report)
+    for verdict in decision.verdicts:
+        note(f"{verdict.outcome.name} {verdict.gate}: {verdict.reason}")
+    if decision.forced:
+        note(f"forced: {decision.forced}")
+    registry = make_registry(settings)
+    rollout = registry.rollout()
+    try:
+        wanted = promote(rollout, decision, served)
+    except NotAdmitted as error:
+        kept = f"people keep getting {rollout.stable}" if rollout.stable else "nobody gets anything yet"
+        raise NotAdmitted(f"{str(error).rstrip('.')}; {kept}.") from error
+    if wanted != rollout:
+        registry.move(rollout, wanted)
+    return built.version.id
+
+
+def decision_about(
+    settings: Settings, served: Binding, asked: "tuple[Question, ...]", forced: str, report: Report
+) -> Decision:
+    """The recorded decision about exactly what would be served; measured now when there is none that admits it.
+
+    Without questions nothing can be measured, and only a forced decision admits.
+    """
+    from tidegate.compose import make_registry
+    from tidegate.measuring import decide
+
+    registry = make_registry(settings)
+    for earlier in reversed(registry.decisions(served.version)):
+        if earlier.binding == served and (earlier.outcome is Outcome.PASS or earlier.forced):
+            return earlier
+    if asked:
+        decision = asyncio.run(decide(settings, served.version, asked, report)).decision
+        if decision.outcome is Outcome.PASS or not forced:
+            return decision
+    else:
+        decision = Decision(served, (), "", datetime.now(UTC).isoformat(timespec="seconds"))
+    decision = replace(decision, forced=forced)
+    registry.record(decision)
+    return decision
+
+
+def shared_arguments(ctx: typer.Context) -> list[str]:
+    """The options before the verb, for the process that will serve: it must see the same settings."""
+    shared = ctx.find_object(Shared) or Shared(None, {})
+    config = ["--config", str(shared.config)] if shared.config else []
+    return [*config, *(word for key, value in shared.overrides.items() for word in ("--set", f"{key}={value}"))]
+
+
+def example_question(settings: Settings) -> str:
+    """A question worth asking first."""
+    from tidegate.compose import read_suggestions
+
+    return next(iter(read_suggestions(settings.data_dir)), "What is this library about?")
+
+
+def curl(url: str, question: str) -> str:
+    """One line that asks from a shell."""
+    body = json.dumps({"question": question}, ensure_ascii=False)
+    return f"curl -s {url}/v1/answers -H 'Content-Type: application/json' -d {shlex.quote(body)}"
