@@ -75,6 +75,11 @@ class Library:
         self._close_surplus()
 
     @property
+    def pointer(self) -> Rollout:
+        """The pointer as of the last refresh."""
+        return self._rollout
+
+    @property
     def ready(self) -> bool:
         """True when stable is open."""
         return self._rollout.stable in self._open
