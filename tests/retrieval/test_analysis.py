@@ -167,10 +167,10 @@ def test_repeated_words_repeat():
 @pytest.mark.parametrize(
     "unit", ["a", "a.", "1.", "1,111", "a-", "_", ".", "'", "ह", "हि", "中", "e\u0301", "\u0301", "ﷺ", "<"]
 )
-def test_a_hundred_thousand_characters_take_well_under_a_second_and_give_short_tokens(unit: str):
-    began = time.perf_counter()
+def test_a_hundred_thousand_characters_take_little_time_and_give_short_tokens(unit: str):
+    began = time.process_time()
     tokens = analyse(unit * (100_000 // len(unit)))
-    assert time.perf_counter() - began < 2  # generous: it takes 0.1 s
+    assert time.process_time() - began < 2  # generous: it takes 0.1 s of CPU
     assert max(map(len, tokens), default=0) <= 128
 
 

@@ -1,18 +1,15 @@
-"""BM25 over postings: the formula, what readers may see, the files, and the awkward inputs."""
+"""BM25 over postings: the formula, what readers may see, identifiers, and the awkward inputs."""
 
 import gc
-import json
 import math
 import os
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import bm25s
 import numpy as np
 import pytest
 
-from domain.errors import StorageError
 from retrieval.analysis import analyse
 from retrieval.arms import Ranking, Visible
 from retrieval.lexical import Bm25Arm
@@ -254,79 +251,6 @@ def test_blank_rows_are_rows_of_the_library_too():
     arm = Bm25Arm.build(["pump", "", ""])
     idf = math.log(1 + 2.5 / 1.5)
     assert found(arm.search("pump", 1, everyone(3))) == {0: pytest.approx(idf / (1 + 0.9 * (0.6 + 0.4 * 3)))}
-
-
-# -------------------------------------------------------------------------------------------------------------- files
-
-
-def test_an_arm_reads_back_as_it_was_saved(tmp_path: Path):
-    texts = [*random_texts(1), "AR-7 泵 冷却液 zürich"]
-    arm, visible = Bm25Arm.build(texts), everyone(len(texts))
-    arm.save(tmp_path)
-    again = Bm25Arm.load(tmp_path)
-    for query in ("pump seal", "AR-7", "冷却", "Zürich"):
-        before, after = arm.search(query, 50, visible), again.search(query, 50, visible)
-        assert after.rows.tolist() == before.rows.tolist()
-        assert after.scores.tobytes() == before.scores.tobytes()
-        assert before.rows.size
-
-
-def test_equal_texts_give_equal_bytes(tmp_path: Path):
-    for name in ("one", "two"):
-        Bm25Arm.build(random_texts(2)).save(tmp_path / name)
-    files = {"counts.npy", "lengths.npy", "rows.npy", "starts.npy", "vocabulary.json"}
-    assert {file.name for file in (tmp_path / "one").iterdir()} == files
-    for file in (tmp_path / "one").iterdir():
-        assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes()
-
-
-def _cut(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[:-3])
-
-
-def _emptied(file: Path) -> None:
-    file.write_bytes(b"")
-
-
-def _overwritten(file: Path) -> None:
-    file.write_bytes(b"\xff\xfe not what it was")
-
-
-@pytest.mark.parametrize("name", ["counts.npy", "lengths.npy", "rows.npy", "starts.npy", "vocabulary.json"])
-@pytest.mark.parametrize("damage", [_cut, _emptied, _overwritten, Path.unlink])
-def test_a_damaged_file_is_named(name: str, damage: Callable[[Path], None], tmp_path: Path):
-    Bm25Arm.build(["pump valve", "valve"]).save(tmp_path)
-    damage(tmp_path / name)
-    with pytest.raises(StorageError, match=name):
-        Bm25Arm.load(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("starts.npy", np.array([0, 1], np.int64)),  # fewer terms than the vocabulary
-        ("starts.npy", np.array([0, 3, 2], np.int64)),
-        ("rows.npy", np.array([0, 0, 2], np.int32)),  # there are two rows, 0 and 1
-        ("rows.npy", np.array([0, -1, 1], np.int32)),
-        ("rows.npy", np.array([0, 0, 1], np.float32)),
-        ("counts.npy", np.array([1, 0, 1], np.int32)),
-        ("counts.npy", np.array([1, 1], np.int32)),
-        ("lengths.npy", np.array([2, 7], np.int32)),
-    ],
-)
-def test_files_that_do_not_belong_together_are_refused(name: str, values: np.ndarray, tmp_path: Path):
-    Bm25Arm.build(["pump valve", "valve"]).save(tmp_path)
-    np.save(tmp_path / name, values)
-    with pytest.raises(StorageError, match=name):
-        Bm25Arm.load(tmp_path)
-
-
-@pytest.mark.parametrize("vocabulary", [{"pump": 0}, ["pump", 1]])
-def test_a_vocabulary_that_is_no_list_of_terms_is_refused(vocabulary: object, tmp_path: Path):
-    Bm25Arm.build(["pump valve", "valve"]).save(tmp_path)
-    (tmp_path / "vocabulary.json").write_text(json.dumps(vocabulary))
-    with pytest.raises(StorageError, match=r"vocabulary\.json"):
-        Bm25Arm.load(tmp_path)
 
 
 # ---------------------------------------------------------------------------------------------- the failure collection
