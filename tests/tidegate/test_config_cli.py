@@ -233,7 +233,7 @@ def test_python_dash_m_gives_the_version(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("does", "without"),
     [
-        ("from tidegate.cli import main; main(['--help'])", {"pydantic", "rich", "yaml"}),
+        ("from tidegate.cli import main; main(['--help'])", {"rich", "httpx2", "uvicorn"}),
         ("import tidegate.loading", {"rich", "typer", "httpx2"}),
     ],
 )
