@@ -1,6 +1,6 @@
 """Raw model text in, plain text and source markers out, one character at a time.
 
-The first of the two small machines behind streaming.py. It decides only what is a marker and what is not; whether a
+The first of the two machines behind streaming.py. It decides only what is a marker and what is not; whether a
 name may be shown is naming.py's business. Every decision looks at one character and a short, capped hold, so the
 result cannot depend on how the text was cut into chunks.
 
@@ -11,12 +11,11 @@ What the model may write, and what becomes of it (evidence S1..Sn):
   [s1]  [S01]  [ Ｓ１ ]  ［S1］  【S1】     the same marker, written carelessly: same normal form
   [S99]  [S0]  [S-1]                     no such source: removed with the blanks before it, and counted
   [S1](address)   [words](address)       the label stays, the address goes; an image's address likewise
-  [S1]: address   at a line's start      a link definition: the address goes
+  [S1]: address   at a line's start      a link definition: the label stays, the address goes
   [policy.pdf]  (Source: Handbook, p. 4) a source named by the model itself: never a citation, and unless evidence of
                                          that title was supplied its name gives way to "unverified source"
-  `a[S1]`  ```...```  ~~~...~~~           code: untouched, no citation. A span ends with its line at the latest, an
-                                         open fence with the text. Indentation alone does not make code.
-  \\[S1\\]  [S1, p. 4]  [S1 and S2]  [1]       plain text
+  `a[S1]`  ```...```  ~~~...~~~           code (codeblocks.py): untouched, no citation
+  \\[S1\\]  [S1, p. 4]  [S1 and S2]  [1]   plain text, and so is a bare web address
   "... [S1" at the very end              half a marker: removed with the blanks before it, and nothing else
 """
 
@@ -25,12 +24,15 @@ import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from domain.codeblocks import CodeTracker
+
 HOLD_LIMIT = 256  # characters of a bracket that may still become a marker: S1..S48 in one pair of brackets
 NAME_LIMIT = 120  # characters of "(Source: ...)" or "[file.ext]"; longer ones are prose and stay
 ADDRESS_LIMIT = 2048  # the customary longest web address; what is longer and unbroken is dropped unread
 BLANK_LIMIT = 32  # blanks held in case the next thing is a marker that goes
 
 _CLOSING = {"[": "]", "［": "］", "【": "】"}
+_READ_FIRST = frozenset(_CLOSING) | frozenset("\\")  # what has a meaning of its own inside any hold
 _ITEM = r"S-?\d+(?:-S?\d+)?"
 _GROUP = re.compile(rf"\s*{_ITEM}(?:[\s,;]+{_ITEM})*[\s,;]*")
 _GROUP_SO_FAR = re.compile(rf"\s*(?:{_ITEM}[\s,;]+)*(?:S-?\d*|S-?\d+-S?\d*)?")
@@ -39,7 +41,6 @@ _ATTRIBUTION = ("source:", "sources:")
 _ADDRESS = re.compile(r"<?(?:[a-z][a-z0-9+.-]*://|(?:mailto|tel|data|javascript):|www\.|//|\.{0,2}/\w)", re.IGNORECASE)
 _NO_BLANK_BEFORE = frozenset(".,;:!?)]}\u2026\u3002\u3001\uff0c\uff01\uff1f\uff1b\uff1a\uff09\r\n")
 UNVERIFIED = "unverified source"
-_LINE_OPENERS = frozenset(" \t>-*+0123456789.)")  # what may stand before a fence: indentation, quotes, list bullets
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,24 +76,24 @@ class MarkerReader:
         self._open_brackets = 0
         self._escaped = False
         self._in_half_marker = False  # the bracket being read stands inside the beginning of another
-        self._line_start = True  # only line openers since the last line break
         self._fresh = True  # nothing at all since the last line break
+        self._label_at_start = False  # the last label began its line, so ": address" after it would define a link
         self._just_dropped = False
-        self._tick = ""  # the run of ` or ~ being counted
-        self._tick_at_start = True
-        self._fence = ""  # the run that opened the code we are in
+        self._code = CodeTracker()
         self.dropped = 0
 
     def feed(self, text: str) -> list[Piece]:
         """The pieces decided by `text` and all that came before it, in order."""
         for char in text:
-            self._state(char)
+            if self._code.takes(char):
+                self._show_code(char)
+            else:
+                self._state(char)
         return self._take()
 
     def close(self) -> list[Piece]:
         """The last pieces. Half a marker, half an address and half a named source go; anything else is shown."""
-        hold, state = self._hold, self._state
-        self._hold, self._state = "", self._in_text
+        hold, state = self._take_hold(), self._state
         if state == self._in_bracket and _GROUP_SO_FAR.fullmatch(_plain(hold[1:])):
             self._blanks = ""
         elif state == self._in_address and _ADDRESS.match(hold[1:].lstrip()):
@@ -115,18 +116,16 @@ class MarkerReader:
         elif char in " \t":
             self._blank(char)
         elif char in _CLOSING:
+            self._label_at_start = self._fresh and not self._open_brackets
             self._hold, self._opener, self._state = char, char, self._in_bracket
         elif char == "(":
             self._hold, self._state = char, self._in_named_source
-        elif char in "`~":
-            self._tick, self._tick_at_start, self._state = char, self._line_start, self._in_ticks
-            self._say(char)
         else:
             self._escaped = char == "\\"
             self._say(char)
             if char == "]" and self._open_brackets:
                 self._open_brackets -= 1
-                self._state = self._after_bracket
+                self._state = self._after_label
 
     def _blank(self, char: str) -> None:
         if self._just_dropped and self._fresh:
@@ -146,11 +145,18 @@ class MarkerReader:
         self._out.append(text)
         for char in text:
             self._fresh = char == "\n"
-            self._line_start = char == "\n" or (self._line_start and char in _LINE_OPENERS)
             if char == "[":
                 self._open_brackets += 1
         if "\n" in text:
             self._open_brackets = 0
+
+    def _show_code(self, char: str) -> None:
+        if hold := self._take_hold():
+            self._say(hold)
+        self._state, self._just_dropped = self._in_text, False
+        self._flush_blanks()
+        self._out.append(char)
+        self._fresh = char == "\n"
 
     def _flush_blanks(self) -> None:
         if self._blanks:
@@ -165,32 +171,30 @@ class MarkerReader:
             return
         inner = self._hold[1:] + char
         marker_so_far = len(inner) < HOLD_LIMIT and _GROUP_SO_FAR.fullmatch(_plain(inner))
-        name_so_far = len(inner) < NAME_LIMIT and not any(c.isspace() or c in "[(`\\" for c in inner)
+        name_so_far = len(inner) < NAME_LIMIT and not any(c.isspace() or c == "(" or c in _READ_FIRST for c in inner)
         if marker_so_far or (name_so_far and self._opener == "["):
             self._hold += char
             return
         self._in_half_marker = char in _CLOSING and _GROUP_SO_FAR.fullmatch(_plain(self._hold[1:])) is not None
-        hold, self._hold, self._state = self._hold, "", self._in_text
-        self._say(hold)
-        self._state(char)
+        self._say(self._take_hold())
+        self._state = self._in_text
+        self._in_text(char)
 
     def _close_bracket(self, char: str) -> None:
-        hold, self._hold = self._hold, ""
+        hold, self._state = self._take_hold(), self._after_label
         inside_half, self._in_half_marker = self._in_half_marker, False
         inner = _plain(hold[1:])
         if _GROUP.fullmatch(inner):
             found = self._resolve(inner)
-            self._state = self._after_definition if self._fresh and found else self._after_bracket
             self._mark(found)
             if inside_half and not found:
                 self._out.append(" ")  # or what is left of "[S[S99]1]" would pass for a marker
         elif self._opener == "[" and _FILE_NAME.fullmatch(hold[1:]) and not self._supplied(hold[1:]):
             self._doubt("[", "]")
-            self._state = self._after_bracket
         else:
             self._say(hold + char)
             self._open_brackets = max(self._open_brackets - 1, 0)
-            self._state = self._after_bracket if char == "]" else self._in_text
+            self._state = self._after_label if char == "]" else self._in_text
 
     def _resolve(self, inner: str) -> list[str]:
         """The supplied sources that a group of markers names, once each, in its order."""
@@ -209,22 +213,16 @@ class MarkerReader:
         self._just_dropped = False
         self._flush_blanks()
         self._out.extend(Marker(sid) for sid in found)
-        self._fresh = self._line_start = False
+        self._fresh = False
 
     # ------------------------------------------------------------------------------------------ link addresses
 
-    def _after_bracket(self, char: str) -> None:
+    def _after_label(self, char: str) -> None:
         self._state = self._in_text
-        if char == "(":
+        if char == "(" or (char == ":" and self._label_at_start):
             self._hold, self._state = char, self._in_address
         else:
             self._in_text(char)
-
-    def _after_definition(self, char: str) -> None:
-        if char == ":":
-            self._hold, self._state = char, self._in_address
-        else:
-            self._after_bracket(char)
 
     def _in_address(self, char: str) -> None:
         """Hold "(word" or ": word" until it is an address, which goes, or not, which stays."""
@@ -238,9 +236,9 @@ class MarkerReader:
             self._state = self._in_rest_of_link if link else self._in_rest_of_address
             self._hold = ""
             self._state(char)
-        elif char.isspace():
-            hold, self._hold, self._state = self._hold, "", self._in_text
-            self._say(hold)
+        elif char.isspace() or (char in _READ_FIRST and not _ADDRESS.match(body)):
+            self._say(self._take_hold())
+            self._state = self._in_text
             self._in_text(char)
         else:
             self._hold += char
@@ -263,20 +261,21 @@ class MarkerReader:
         inner = (self._hold[1:] + char).casefold()
         named = inner.startswith(_ATTRIBUTION)
         if named and char == ")" and inner.count("(") < inner.count(")"):
-            hold, self._hold, self._state = self._hold, "", self._in_text
+            hold, self._state = self._take_hold(), self._in_text
             if self._supplied(hold.partition(":")[2]):
                 self._say(hold + char)
             else:
                 self._doubt("(", ")")
         elif (
             len(inner) < NAME_LIMIT
-            and char not in "\n[`\\"
+            and char not in _READ_FIRST
+            and char != "\n"
             and (named or any(a.startswith(inner) for a in _ATTRIBUTION))
         ):
             self._hold += char
         else:
-            hold, self._hold, self._state = self._hold, "", self._in_text
-            self._say(hold)
+            self._say(self._take_hold())
+            self._state = self._in_text
             self._in_text(char)
 
     def _supplied(self, name: str) -> bool:
@@ -288,57 +287,9 @@ class MarkerReader:
         self.dropped += 1
         self._say(opening + UNVERIFIED + closing)
 
-    # ------------------------------------------------------------------------------------------ code
-
-    def _in_ticks(self, char: str) -> None:
-        """Count a run of ` or ~ in text: a fence at a line's start, a span elsewhere, and ~ never a span."""
-        if char == self._tick[0]:
-            self._tick += char
-            self._out.append(char)
-            return
-        run, self._tick = self._tick, ""
-        if len(run) >= 3 and self._tick_at_start:
-            self._fence, self._state = run, self._in_fence_opening
-        elif run[0] == "`":
-            self._fence, self._state = run, self._in_span
-        else:
-            self._state = self._in_text
-        self._state(char)
-
-    def _in_span(self, char: str) -> None:
-        """Inside `code`: it ends with an equal run, or with its line."""
-        if char == "`":
-            self._tick += char
-            self._out.append(char)
-            return
-        closed = self._tick == self._fence
-        self._tick = ""
-        if closed or char == "\n":
-            self._state = self._in_text
-            self._in_text(char)
-        else:
-            self._out.append(char)
-
-    def _in_fence_opening(self, char: str) -> None:
-        """The rest of a fence's first line; a backtick in it means that this was a span after all."""
-        if char == "`" and self._fence[0] == "`":
-            self._state = self._in_span
-            self._in_span(char)
-            return
-        self._out.append(char)
-        if char == "\n":
-            self._tick, self._state = "", self._in_fence
-
-    def _in_fence(self, char: str) -> None:
-        """`_tick` is the current line while it could still close the fence, and "x" once it cannot."""
-        self._out.append(char)
-        if char != "\n":
-            self._tick = self._tick + char if len(self._tick) < HOLD_LIMIT else "x"
-            return
-        line, self._tick = self._tick.strip(" \t\r>"), ""
-        if len(line) >= len(self._fence) and set(line) == {self._fence[0]}:
-            self._state = self._in_text
-            self._fresh = self._line_start = True
+    def _take_hold(self) -> str:
+        hold, self._hold = self._hold, ""
+        return hold
 
     def _take(self) -> list[Piece]:
         out, self._out = self._out, []

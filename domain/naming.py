@@ -1,6 +1,6 @@
 """The name guard: forbidden terms never reach a reader, whatever they are dressed in.
 
-The second of the two small machines behind streaming.py, and the whole of `Naming.scrub`. A term is compared letter by
+The second of the two machines behind streaming.py, and the whole of `Naming.scrub`. A term is compared letter by
 letter after folding; whatever a reader would not see as a letter is filler and is skipped.
 
   folded away   case, full-width and styled letters (NFKD), accents, look-alike letters of the table below

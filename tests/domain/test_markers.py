@@ -29,7 +29,7 @@ def read(text: str) -> tuple[str, list[str]]:
         ("Fact [S1-S3].", "Fact [S1][S2][S3].", ["S1", "S2", "S3"]),
         ("Fact [S2\u20139].", "Fact [S2][S3].", ["S2", "S3"]),
         ("[[S1]]", "[[S1]]", ["S1"]),
-        ("(see [S1])", "(see [S1])", ["S1"]),
+        ("(see [S1]) (source: ［S2］)", "(see [S1]) (source: [S2])", ["S1", "S2"]),
     ],
 )
 def test_a_supplied_source_is_resolved_to_its_normal_form(raw: str, shown: str, sids: list[str]) -> None:
@@ -103,8 +103,11 @@ def test_code_ends_where_it_is_closed(raw: str, shown: str) -> None:
         ("See [S99](http://h/x) now", "See now", []),
         ("See [docs](https://h/x) and ![alt](data:image/png,x).", "See [docs] and ![alt].", []),
         ("See [S1](which is old) now", "See [S1](which is old) now", ["S1"]),
+        ("See [x]([S1] says) [y]([S9])", "See [x]([S1] says) [y]()", ["S1"]),
         ("See [S1] (2024) now", "See [S1] (2024) now", ["S1"]),
         ("[S1]: http://h/x\nnext", "[S1]\nnext", ["S1"]),
+        ("a [S1][x] b\n[x]: http://h/x\n[two words]: http://h/y end", "a [S1][x] b\n[x]\n[two words] end", ["S1"]),
+        ("See [S1](http://h/~x/y_z) now", "See [S1] now", ["S1"]),
         ("[S1]: the manual says", "[S1]: the manual says", ["S1"]),
         ("a](http://h) b", "a](http://h) b", []),
     ],
