@@ -16,10 +16,10 @@ Bucket = Callable[[Graph, Random], Iterator[Draft]]
 
 # Which drafts one round of forty questions takes from each bucket; together they make the mix of the whole set.
 BUCKETS: dict[str, tuple[int, Bucket]] = {
-    "one": (9, lambda graph, rng: walks.chains(graph, rng, 1)),
-    "two": (6, lambda graph, rng: walks.chains(graph, rng, 2)),
-    "three": (4, lambda graph, rng: walks.chains(graph, rng, 3)),
-    "four": (2, lambda graph, rng: walks.chains(graph, rng, 4)),
+    "one": (14, lambda graph, rng: walks.chains(graph, rng, 1)),
+    "two": (4, lambda graph, rng: walks.chains(graph, rng, 2)),
+    "three": (2, lambda graph, rng: walks.chains(graph, rng, 3)),
+    "four": (1, lambda graph, rng: walks.chains(graph, rng, 4)),
     "follow_up": (1, walks.follow_ups),
     "comparison": (4, walks.comparisons),
     "winner": (1, walks.winners),

@@ -7,7 +7,7 @@ from random import Random
 
 from domain.types import Scope, Turn
 from eval.factgraph_vocabulary import MONTHS
-from eval.factgraph_world import HOME, NEIGHBOUR, Entity, Fact, World
+from eval.factgraph_world import HOME, NEIGHBOUR, Entity, Fact, Said, World
 
 # Personas from the least to the most that they may read; the first that can read the evidence usually asks.
 PERSONAS: dict[str, Scope] = {
@@ -101,6 +101,11 @@ def spellings(fact: Fact) -> tuple[str, ...]:
     if fact.relation in DATED:
         when = date.fromordinal(int(fact.quantity))
         return when.isoformat(), f"{MONTHS[when.month - 1]} {when.day}, {when.year}"
+    return numbers(fact)
+
+
+def numbers(fact: Said) -> tuple[str, ...]:
+    """Other spellings of an amount: without separators, and without its unit when that leaves three signs or more."""
     number = fact.value.split()[0]
     found = [fact.value.replace(",", "")]
     if len(number) > 2:  # a bare 7 would also be found in the date of any answer

@@ -11,9 +11,9 @@ from random import Random
 from domain.types import Role, Turn
 from eval import factgraph_contrasts as contrasts
 from eval import factgraph_phrases as phrases
-from eval.factgraph_graph import Draft, Graph, called, persona_for, spellings
+from eval.factgraph_graph import Draft, Graph, called, numbers, persona_for, spellings
 from eval.factgraph_vocabulary import MONTHS
-from eval.factgraph_world import SERIES, Entity, Fact
+from eval.factgraph_world import SERIES, Entity, Fact, Said
 
 
 def chains(graph: Graph, rng: Random, hops: int) -> Iterator[Draft]:
@@ -151,7 +151,8 @@ def changes(graph: Graph, rng: Random) -> Iterator[Draft]:
         unit = {"price": "crowns", "budget": "million crowns", "completion": "days"}[relation]
         amount = f"{number:,.1f}" if relation == "budget" else f"{number:,.0f}"
         if number:
-            yield Draft(query, "temporal", persona, f"{amount} {unit}", (old, new), (amount, amount.replace(",", "")))
+            difference = Said(relation, f"{amount} {unit}", number)
+            yield Draft(query, "temporal", persona, difference.value, (old, new), numbers(difference))
 
 
 def orders(graph: Graph, rng: Random) -> Iterator[Draft]:

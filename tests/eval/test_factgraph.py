@@ -52,7 +52,7 @@ def test_asking_for_more_questions_leaves_the_earlier_ones_as_they_are(library: 
     assert more.documents == library.documents
 
 
-@pytest.mark.parametrize("documents", [80, 150, 600])
+@pytest.mark.parametrize("documents", [100, 150, 600])
 def test_a_library_has_exactly_as_many_documents_as_asked_for(documents: int) -> None:
     made = generate(seed=3, documents=documents, questions=200)
     assert len(made.documents) == documents == len({document.doc_id for document in made.documents})
@@ -60,8 +60,8 @@ def test_a_library_has_exactly_as_many_documents_as_asked_for(documents: int) ->
 
 
 def test_counts_that_cannot_be_met_are_refused_with_what_can() -> None:
-    with pytest.raises(BadRequest, match="documents = 79: a library has 80 to 1200 documents"):
-        generate(documents=79)
+    with pytest.raises(BadRequest, match="documents = 99: a library has 100 to 1200 documents"):
+        generate(documents=99)
     with pytest.raises(BadRequest, match="questions = -1"):
         generate(questions=-1)
     with pytest.raises(BadRequest, match=r"questions = 1000000: 300 documents hold \d{4}, ask for fewer"):
@@ -229,7 +229,7 @@ def test_types_hops_slices_and_personas_are_all_there_in_useful_numbers(library:
     types, hops = Counter(q.type for q in questions), Counter(q.hops for q in questions)
     assert len(questions) == 1200
     assert min(types[kind] for kind in ("inference", "comparison", "temporal", "null")) >= 150
-    assert min(hops[n] for n in (1, 2, 3, 4)) >= 80
+    assert min(hops[n] for n in (1, 2, 3, 4)) >= 60
     assert Counter(q.slice for q in questions) == {"dev": 300, "frozen": 900}
     assert set(Counter(q.persona for q in questions)) == set(PERSONAS) == set(library.personas)
     assert all(q.scope == PERSONAS[q.persona] for q in questions)
@@ -315,10 +315,10 @@ def test_a_written_library_is_read_back_unchanged_and_may_be_replaced(tmp_path: 
     write(library, folder)
     assert sorted(path.name for path in folder.iterdir()) == ["README", "documents.jsonl", "questions.jsonl"]
     assert load(folder / "questions.jsonl") == tuple(library.questions)
-    smaller = generate(documents=80, questions=20)
+    smaller = generate(documents=100, questions=20)
     write(smaller, folder)
     assert fingerprint(load(folder / "questions.jsonl")) == fingerprint(smaller.questions)
-    assert len((folder / "documents.jsonl").read_text(encoding="utf-8").splitlines()) == 80
+    assert len((folder / "documents.jsonl").read_text(encoding="utf-8").splitlines()) == 100
     assert [path.name for path in folder.parent.iterdir()] == ["bücher"], "nothing is left beside it"
 
 
