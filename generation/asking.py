@@ -25,14 +25,15 @@ class Cue:
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A question taken apart. `subjects` must be what an answer is about, `qualifiers` (years, amounts) must hold for
-    it, `words` say what is asked about them. `now` is True when the newest source is wanted.
+    it, `words` say what is asked about them. `freshness` is how much a newer source is to be preferred, negative for
+    an older one.
     """
 
     subjects: tuple[Term, ...]
     qualifiers: tuple[Term, ...]
     words: tuple[Term, ...]
     cue: Cue | None
-    now: bool
+    freshness: float
 
     def weight(self, term: Term) -> float:
         """How much a term counts in what is asked: what only says of which type the answer is counts little."""
@@ -47,7 +48,7 @@ class Asked:
 def asked(question: str) -> Asked:
     """The parts of a question. The word before a subject (pump P3) belongs to it and is not asked for."""
     found = terms(question)
-    subjects = tuple(t for t in found if t.kind in (Kind.NAME, Kind.IDENTIFIER) and not _MONTH.fullmatch(t.shown))
+    subjects = tuple(t for t in found if t.kind in (Kind.NAME, Kind.IDENTIFIER))
     qualifiers = tuple(t for t in found if t.kind is Kind.NUMBER)
     words = []
     for i, term in enumerate(found):
@@ -56,10 +57,11 @@ def asked(question: str) -> Asked:
             rf"{re.escape(term.shown)} {re.escape(following.shown)}",
             question,
         )
-        if term.kind is Kind.WORD and not labels:
+        if term.kind is Kind.WORD and not labels and term.keys[0] not in _FORM:
             words.append(term)
     cue = next((cue for cue in CUES if cue.asks.search(question)), None)
-    return Asked(subjects, qualifiers, tuple(words), cue, _NOW.search(question) is not None)
+    freshness = 0.5 if _NOW.search(question) else -0.5 if _THEN.search(question) else 0.03
+    return Asked(subjects, qualifiers, tuple(words), cue, freshness)
 
 
 def _cue(asks: str, fact: str | None, weight: float, flags: re.RegexFlag = re.IGNORECASE) -> Cue:
@@ -68,7 +70,6 @@ def _cue(asks: str, fact: str | None, weight: float, flags: re.RegexFlag = re.IG
 
 _NUMERAL = r"(?:\d[\d.,]*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|a dozen)"
 _MONTHS = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
-_MONTH = re.compile(_MONTHS)
 _DATE = (
     rf"\b(?:1[5-9]|20)\d\d\b|\b\d{{1,2}}\.? {_MONTHS}\b|\b{_MONTHS} \d{{1,2}}\b|\d年|\d月|[周週星]期?[一二三四五六日]"
 )
@@ -94,6 +95,12 @@ _TYPES = frozenset(
         "main",
     ]
 )
+_FORM_STEMS = """
+    date day month year number often long far larg big high old back
+    now today current latest newest recent new origin initi
+"""
+_FORM = frozenset(_FORM_STEMS.split())  # what only says which kind of fact is wanted, or how new: cue and freshness
+_THEN = re.compile(r"\b(?:originally?|initially?|at first|at the outset|when it (?:began|started))\b", re.IGNORECASE)
 _NOW = re.compile(
     r"\b(?:now|today|current|currently|latest|newest|most recent|at present|still|these days)\b", re.IGNORECASE
 )

@@ -11,6 +11,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import mul
 
 from domain.prompt import PromptPlan
 from domain.types import Delta, Draft, Evidence, StopReason, Usage
@@ -21,6 +22,7 @@ from generation.terms import Kind, Term, keys, terms
 
 BEAM = 8  # chains of sentences that are prolonged
 HOP_COST = 0.15  # what a further hop must add, on a scale where 1 says all that is asked
+BLIND_HOP_COST = 0.4  # the same from a sentence that says nothing of what is asked: a chance acquaintance
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,9 @@ class Candidate:
     above: frozenset[str]  # also title, headings, speaker, the question it answers, date
     around: frozenset[str]  # also the rest of the passage
     published: str
+
+
+Chain = tuple[Candidate, ...]
 
 
 class ExtractiveGenerator:
@@ -73,7 +78,7 @@ class ExtractiveGenerator:
         wanted = asked(question)
         judge = _Judge(wanted, _candidates(evidence))
         quoted = self._choose(judge)
-        missing = self._missing(judge, quoted)
+        missing = self._missing(judge, quoted) if quoted else list(wanted.subjects or wanted.words)
         if missing or not quoted:
             return [_not_covered(missing)], StopReason.NOT_COVERED
         claims = [_claim(candidate) for candidate in quoted]
@@ -83,6 +88,8 @@ class ExtractiveGenerator:
         """The sentences to quote: for each subject of the question the chain that answers best, in reading order."""
         subjects: Sequence[Term | None] = judge.wanted.subjects[: self._max_sentences] or (None,)
         room = max(1, self._max_sentences // len(subjects))
+        if subjects == (None,) and not (judge.wanted.words or judge.wanted.qualifiers):
+            return []  # nothing is asked
         chains = [judge.best_chain(subject, room) for subject in subjects]
         return list(dict.fromkeys(candidate for chain in chains for candidate in chain))
 
@@ -90,7 +97,8 @@ class ExtractiveGenerator:
         """What the quoted sentences leave uncovered, when that is too much; else nothing."""
         wanted = judge.wanted
         lost = [subject for subject in wanted.subjects if not any(_about(subject, c) for c in quoted)]
-        lost += [q for q in wanted.qualifiers if not any(q.within(c.above) for c in quoted)]
+        telling = judge.most_telling(quoted)
+        lost += [qualifier for qualifier in wanted.qualifiers if not any(_holds(qualifier, c) for c in telling)]
         if lost:
             return lost
         if judge.coverage(quoted) < self._min_coverage:
@@ -102,16 +110,24 @@ class ExtractiveGenerator:
 
 
 class _Judge:
-    """One question before its candidates."""
+    """One question before its candidates. What each sentence says of each asked term is worked out once."""
 
     def __init__(self, wanted: Asked, candidates: Sequence[Candidate]) -> None:
         self.wanted = wanted
         self.candidates = candidates
         self._known = wanted.known
         self._asked = (*wanted.words, *wanted.qualifiers)
-        self._weights = {term: self._idf(term) * wanted.weight(term) for term in (*self._asked, *wanted.subjects)}
+        self._counts = [wanted.weight(term) for term in self._asked]
+        self._weights = [self._idf(term) * count for term, count in zip(self._asked, self._counts, strict=True)]
+        self._says = {
+            c.place: [*(_says(w, c) for w in wanted.words), *(_holds(q, c) for q in wanted.qualifiers)]
+            for c in candidates
+        }
+        self._met = {
+            c.place: wanted.cue is not None and wanted.cue.met(c.sentence.text, self._known) for c in candidates
+        }
         dates = sorted({candidate.published for candidate in candidates})
-        self._recency = {date: i / max(1, len(dates) - 1) for i, date in enumerate(dates)}  # 0 oldest .. 1 newest
+        self._age = {date: i / max(1, len(dates) - 1) for i, date in enumerate(dates)}  # 0 oldest .. 1 newest
 
     def best_chain(self, subject: Term | None, room: int) -> tuple[Candidate, ...]:
         """The sentences that together say most of what is asked about `subject`, at most `room`; none when none does.
@@ -119,53 +135,61 @@ class _Judge:
         The first is about the subject, each further one about something that the one before mentions (a hop). Beam
         search: of the chains of one length, the BEAM best are prolonged.
         """
-        starts = [(c,) for c in self.candidates if subject is None or _about(subject, c)]
-        ranked = self._ranked(subject, starts)
-        beam = ranked[:BEAM]
+        beam = self._ranked(subject, [(c,) for c in self.candidates if subject is None or _about(subject, c)])
+        best = beam[:1]
         for _ in range(room - 1):
-            longer = [(*chain, c) for chain in beam for c in self._linked(chain)]
-            beam = self._ranked(subject, longer)[:BEAM]
-            ranked += beam
-        best = self._ranked(subject, ranked)
-        return best[0] if best and self._value(subject, best[0]) > 0 else ()
+            beam = self._ranked(subject, [(*chain, c) for _, chain in beam for c in self._linked(chain)])
+            best = max(best, beam[:1], key=lambda scored: scored[0][0] if scored else 0.0)
+        return best[0][1] if best and best[0][0] > 0 else ()
 
-    def _ranked(self, subject: Term | None, chains: Sequence[tuple[Candidate, ...]]) -> list[tuple[Candidate, ...]]:
-        return sorted(chains, key=lambda chain: (-self._value(subject, chain), [c.place for c in chain]))
+    def _ranked(self, subject: Term | None, chains: Sequence[Chain]) -> list[tuple[float, Chain]]:
+        scored = [(self._value(subject, chain), chain) for chain in chains]
+        return sorted(scored, key=lambda item: (-item[0], [c.place for c in item[1]]))[:BEAM]
 
-    def _linked(self, chain: tuple[Candidate, ...]) -> list[Candidate]:
+    def _linked(self, chain: Chain) -> list[Candidate]:
         """The sentences about a name that the last one of the chain brings in."""
         names = [name for name in _names(chain[-1].sentence.text) if self._known.isdisjoint(name.keys)]
         return [c for c in self.candidates if c not in chain and any(name.within(c.above) for name in names)]
 
-    def _value(self, subject: Term | None, chain: tuple[Candidate, ...]) -> float:
+    def _value(self, subject: Term | None, chain: Chain) -> float:
         """How well a chain answers about one subject; a hop must earn its place."""
         wanted, last = self.wanted, chain[-1]
-        said = sum(self._weights[term] * max(_says(term, c) for c in chain) for term in self._asked)
-        others = (term for term in wanted.subjects if term is not subject)
-        said += sum(0.5 * self._weights[term] * any(term.within(c.own) for c in chain) for term in others)
-        fit = said / (sum(self._weights[term] for term in self._asked) or 1.0)
-        if wanted.cue and wanted.cue.met(last.sentence.text, self._known):
+        fit = _share(self._weights, [self._says[c.place] for c in chain])
+        for other in wanted.subjects:
+            if other is not subject and other.within(chain[0].own):
+                fit += 0.25
+        if wanted.cue and self._met[last.place]:
             fit += 0.3 * wanted.cue.weight
         if subject is not None:
             fit = _about(subject, chain[0]) * (fit + 0.1)  # being about it is something
         fit *= 1.0 + 0.1 / (1 + last.place[0])  # retrieval already put the better passages first
-        fit *= 1.0 + (0.3 if wanted.now else 0.03) * self._recency[last.published]
+        fit *= 1.0 + wanted.freshness * self._age[last.published]
         fit /= 1.0 + max(0.0, math.log2(max(len(last.sentence.text), 1) / 200)) * 0.1  # long ones match by accident
-        return fit - HOP_COST * (len(chain) - 1) if fit > 0 else 0.0
+        cost = sum(HOP_COST if any(self._says[c.place]) else BLIND_HOP_COST for c in chain[:-1])
+        return fit - cost if fit > 0 else 0.0
+
+    def most_telling(self, quoted: Sequence[Candidate]) -> list[Candidate]:
+        """The quoted sentences that say most of the words asked: a year must hold for these, not for one on the way."""
+        n = len(self.wanted.words)
+        said = [sum(self._says[c.place][:n]) for c in quoted]
+        return [c for c, words in zip(quoted, said, strict=True) if words >= 0.5 * max(said)]
 
     def coverage(self, quoted: Sequence[Candidate]) -> float:
         """Share of what is asked that the quoted sentences speak of, the kind of fact included; 1 when nothing is."""
-        wanted = self.wanted
-        total = sum(wanted.weight(term) for term in self._asked)
-        reached = sum(wanted.weight(term) * max((_says(term, c) for c in quoted), default=0.0) for term in self._asked)
-        if wanted.cue:
-            total += wanted.cue.weight
-            reached += wanted.cue.weight * any(wanted.cue.met(c.sentence.text, self._known) for c in quoted)
-        return reached / total if total else 1.0
+        if not quoted:
+            return 0.0
+        weights, says = list(self._counts), [[*self._says[c.place], float(self._met[c.place])] for c in quoted]
+        return _share([*weights, self.wanted.cue.weight if self.wanted.cue else 0.0], says)
 
     def _idf(self, term: Term) -> float:
         n = sum(term.within(candidate.own) for candidate in self.candidates)
         return math.log(1 + (len(self.candidates) - n + 0.5) / (n + 0.5))
+
+
+def _share(weights: Sequence[float], says: Sequence[Sequence[float]]) -> float:
+    """Share of the weights that the best of several sentences reaches, term by term; 1 when nothing weighs."""
+    total = sum(weights)
+    return sum(map(mul, weights, map(max, zip(*says, strict=True)))) / total if total else 1.0
 
 
 @lru_cache(maxsize=4096)
@@ -189,6 +213,19 @@ def _says(term: Term, candidate: Candidate) -> float:
     if term.related & candidate.own:
         return 0.7
     return 0.5 if term.within(candidate.above) else 0.0
+
+
+def _holds(qualifier: Term, candidate: Candidate) -> float:
+    """How much a number of the question holds for a sentence: 1 when it or its headings say so.
+
+    A source that names no year speaks of its own time and of what follows until somebody says otherwise: 0.5 for a
+    year that is not before its own.
+    """
+    if qualifier.within(candidate.above):
+        return 1.0
+    year = qualifier.keys[0]
+    dateless = not any(_YEAR.fullmatch(key) for key in candidate.own)
+    return 0.5 if _YEAR.fullmatch(year) and dateless and "" < candidate.published[:4] <= year else 0.0
 
 
 def _candidates(evidence: Sequence[Evidence]) -> list[Candidate]:
@@ -243,6 +280,7 @@ def _not_covered(missing: Sequence[Term]) -> str:
 
 _END = re.compile(r"(?:\.{1,3}|[!…。！]+)$")
 _MARKER_LIKE = re.compile(r"\\?[\[［]\s*[SsＳ]-?[\d０-９]+\s*\\?[\]］](?:\([^)]*\))?")
+_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _REFERS_BACK = re.compile(
     r"(?:It|They|He|She|Its|Their|His|Her|This|These|Those|That|Both|The (?:company|group|firm))\b"
 )

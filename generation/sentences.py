@@ -35,13 +35,23 @@ def sentences(text: str) -> tuple[Sentence, ...]:
             heading, asked = match["text"].strip(" #*"), ""
             continue
         asked = asked if ended_asking else ""
-        for piece in _pieces(block):
+        lead, said = _lead(block)
+        for piece in _pieces(said):
             ended_asking = piece.rstrip("\"'»”’ ").endswith(("?", "？", "؟"))
             if ended_asking:
                 asked = piece
             else:
-                found.append(Sentence(piece, f"{heading} {asked}".strip()))
+                found.append(Sentence(piece, " ".join(part for part in (heading, lead, asked) if part)))
     return tuple(found)
+
+
+def _lead(block: str) -> tuple[str, str]:
+    """Who speaks or where and when it was written, and the rest: `Ada Holm: We open in May.` A value keeps its name."""
+    match = _DATELINE.match(block) or _SPEAKER.match(block)
+    rest = block[match.end() :] if match else ""
+    if match and len(rest.split()) >= 4 and rest.rstrip("\"'»”’ ")[-1] in ".!?…。！？":
+        return match.group().strip(" :-–—"), rest
+    return "", block
 
 
 def _blocks(text: str) -> Iterator[str]:
@@ -49,7 +59,7 @@ def _blocks(text: str) -> Iterator[str]:
     prose: list[str] = []
     columns: list[str] = []
     for raw in [*text.splitlines(), ""]:
-        line = raw.strip()
+        line = _BOLD.sub(r"\1", raw.strip())
         is_row = line.count("|") >= 2
         if not is_row:
             columns = []
@@ -107,7 +117,11 @@ def _ends(block: str) -> list[int]:
 
 _HEADING = re.compile(r"^(?:#{1,6}\s+(?P<text>.+))$")
 _ITEM = re.compile(r"^(?:[QA]:\s+|[-*+•‣▪–]\s+|\(?\d{1,2}[.)]\s+|\(?[a-z]\)\s+)")
-_SPEAKER = re.compile(r"^(?:\[[\d:.]+\]\s*)?[A-Z][\w.'-]*(?: [A-Z][\w.'-]*){0,3}(?: \([^)]{1,40}\))?:\s")
+_SPEAKER = re.compile(r"^(?:\[[\d:.]+\]\s*)?[^\W\d_a-z][\w.'-]*(?: [^\W\d_a-z][\w.'-]*){0,3}(?: \([^)]{1,40}\))?:\s")
+_BOLD = re.compile(r"\*\*([^*]+)\*\*")
+_DATELINE = re.compile(
+    r"^[^\W\d_a-z][^\d\Wa-z]*(?:[ .'-]+[^\d\Wa-z]+)*,? \(?[^()]{0,9}\d{1,2} \w{3,9}\.? \d{4}\)? [-–—] "
+)
 _FENCE = re.compile(r"^(?:```|~~~|-{3,}$|={3,}$|\*{3,}$)")
 _OWN_LINE = re.compile(
     "|".join((_HEADING.pattern.replace("?P<text>", "?:"), _ITEM.pattern, _SPEAKER.pattern, _FENCE.pattern))

@@ -148,9 +148,10 @@ def _pairs(run: str) -> list[str]:
 
 
 def _names(word: str) -> bool:
-    """True when a capital makes the token a name (May is a month, may is not)."""
+    """True when a capital makes the token a name; a month names no thing, and an acronym may be written out."""
     acronym = len(word) > 1 and word.isupper()
-    return word[0].isupper() and not acronym and not _light(word) and not _identifier(word)
+    month = word.casefold() in _MONTH_NAMES
+    return word[0].isupper() and not (acronym or month or _light(word) or _identifier(word))
 
 
 def _light(word: str) -> bool:
