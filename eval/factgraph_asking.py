@@ -37,7 +37,7 @@ BUCKETS: dict[str, tuple[int, Bucket]] = {
 
 
 def deal(graph: Graph) -> Iterator[tuple[int, Draft]]:
-    """Drafts without end of kinds, each with the number of its round; ends when every bucket is empty.
+    """Every draft once, each with the number of its round; ends when all buckets are empty.
 
     The order does not depend on how many are taken, so a longer set begins with the shorter one.
     """

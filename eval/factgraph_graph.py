@@ -19,7 +19,6 @@ PERSONAS: dict[str, Scope] = {
     "partner": Scope(NEIGHBOUR, frozenset({"public"})),
 }
 
-
 DATED = frozenset({"opened", "released", "completion", "happened", "expires"})  # relations whose value is a date
 
 
@@ -64,9 +63,11 @@ class Graph:
 
     @property
     def current(self) -> list[Fact]:
+        """The latest version of every fact."""
         return [versions[-1] for versions in self.by_key.values()]
 
     def name(self, subject: str) -> str:
+        """What an entity id is called inside a question."""
         return called(self.world.entities[subject])
 
     def get(self, subject: str, relation: str, period: str = "") -> Fact | None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from random import Random
+from urllib.parse import quote
 
 from domain.types import Document
 from eval import factgraph_vocabulary as words
@@ -31,24 +32,29 @@ class Scribe:
     others: dict[str, list[Entity]]
     used: set[str] = field(default_factory=set)
 
-    def fill(self, template: str, **more: object) -> str:
+    def fill(self, template: str, **given: str) -> str:
         """The template with its choices made and its slots filled; the subject never stands in for another."""
         text = re.sub(r"\[([^][]+)\]", lambda found: self.rng.choice(found[1].split("|")), template)
-        subject = self.plan.subject
-        slots = {
-            "s": subject.name,
-            "n": subject.noun,
-            "o": self.other(subject.kind),
-            "c": self.other("company"),
-            "d": self.other("product"),
-            "i": self.other("site"),
-            "p": self.rng.choice(self.people),
-            "t": self.rng.choice(words.TOWNS),
-            "m": self.rng.choice(words.MONTHS),
-            "x": self.rng.randrange(2, 29),
-        }
-        filled = text.format_map(slots | more)
+        slots = {name: given[name] if name in given else self.draw(name) for name in re.findall(r"{(\w)}", text)}
+        filled = text.format_map(slots)
         return filled[0].upper() + filled[1:]
+
+    def draw(self, slot: str) -> str:
+        """A word for one slot of a template, see factgraph_background.py."""
+        subject = self.plan.subject
+        draws: dict[str, Callable[[], str]] = {
+            "s": lambda: subject.name,
+            "n": lambda: subject.noun,
+            "o": lambda: self.other(subject.kind),
+            "c": lambda: self.other("company"),
+            "d": lambda: self.other("product"),
+            "i": lambda: self.other("site"),
+            "p": lambda: self.rng.choice(self.people),
+            "t": lambda: self.rng.choice(words.TOWNS),
+            "m": lambda: self.rng.choice(words.MONTHS),
+            "x": lambda: str(self.rng.randrange(2, 29)),
+        }
+        return draws[slot]()
 
     def other(self, kind: str) -> str:
         """Somebody else of this kind, half of the time the one whose name is closest to the subject's."""
@@ -58,6 +64,7 @@ class Scribe:
         return self.rng.choice(near if near and self.rng.random() < 0.5 else names or ["another house"])
 
     def talk(self, pool: str, number: int) -> list[str]:
+        """So many background sentences, or as many as the pool still holds for this document."""
         fresh = [template for template in BACKGROUND[pool] if template not in self.used]
         chosen = self.rng.sample(fresh, min(number, len(fresh)))
         self.used.update(chosen)
@@ -84,7 +91,7 @@ def render(world: World) -> tuple[list[Document], dict[Fact, Anchor]]:
         tenant = plan.subject.tenant
         others = {kind: entities for (owner, kind), entities in kinds.items() if owner == tenant}
         rng = dice(world.seed, "document", number)
-        scribe = Scribe(world, plan, rng, fictional[tenant], others)
+        scribe = Scribe(world, plan, rng, list(fictional[tenant]), others)
         document, sentences = _document(scribe, number, seen)
         documents.append(document)
         told.update({fact: Anchor(document.doc_id, sentence) for fact, sentence in sentences.items()})
@@ -112,7 +119,7 @@ def _document(scribe: Scribe, number: int, seen: set[tuple[str, str]]) -> tuple[
         ]
         blocks += _section(scribe, section, [sentences[fact] for fact in here], layout.source == "transcript")
     text = "\n\n".join(blocks) + "\n"
-    slug = re.sub(r"\W+", "-", title.casefold()).strip("-")
+    slug = quote(re.sub(r"\W+", "-", title.casefold()).strip("-"))
     tenant = plan.subject.tenant
     uri = f"https://{tenant}.example/{layout.source}/{plan.published.year}/{slug}"
     doc_id = f"{layout.source}-{number:04d}"
