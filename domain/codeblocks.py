@@ -25,6 +25,13 @@ class CodeTracker:
         """True when `char` is code."""
         return self._state(char)
 
+    def passes(self, words: str) -> bool:
+        """True when `words`, in which there is no tick, backslash or line break, are text: a short way for many."""
+        if self._state != self._in_text or self._escaped:
+            return False
+        self._line_start = self._line_start and _LINE_OPENERS.issuperset(words)
+        return True
+
     def _in_text(self, char: str) -> bool:
         escaped, self._escaped = self._escaped, char == "\\" and not self._escaped
         at_start, self._line_start = self._line_start, char == "\n" or (self._line_start and char in _LINE_OPENERS)

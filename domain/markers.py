@@ -33,6 +33,7 @@ BLANK_LIMIT = 32  # blanks held in case the next thing is a marker that goes
 
 _CLOSING = {"[": "]", "［": "］", "【": "】"}
 _READ_FIRST = frozenset(_CLOSING) | frozenset("\\")  # what has a meaning of its own inside any hold
+_WORDS = re.compile(r"[^\s\\`~\[\]［【(]+(?: [^\s\\`~\[\]［【(]+)*")  # nothing in them can mean anything here
 _ITEM = r"S-?\d+(?:-S?\d+)?"
 _GROUP = re.compile(rf"\s*{_ITEM}(?:[\s,;]+{_ITEM})*[\s,;]*")
 _GROUP_SO_FAR = re.compile(rf"\s*(?:{_ITEM}[\s,;]+)*(?:S-?\d*|S-?\d+-S?\d*)?")
@@ -84,7 +85,15 @@ class MarkerReader:
 
     def feed(self, text: str) -> list[Piece]:
         """The pieces decided by `text` and all that came before it, in order."""
-        for char in text:
+        at = 0
+        while at < len(text):
+            reading = self._state == self._in_text and not self._escaped
+            if reading and (words := _WORDS.match(text, at)) and self._code.passes(words[0]):
+                self._say(words[0])
+                at = words.end()
+                continue
+            char = text[at]
+            at += 1
             if self._code.takes(char):
                 self._show_code(char)
             else:
@@ -143,12 +152,9 @@ class MarkerReader:
         self._just_dropped = False
         self._flush_blanks()
         self._out.append(text)
-        for char in text:
-            self._fresh = char == "\n"
-            if char == "[":
-                self._open_brackets += 1
-        if "\n" in text:
-            self._open_brackets = 0
+        _, line_break, line = text.rpartition("\n")
+        self._fresh = not line
+        self._open_brackets = line.count("[") + (0 if line_break else self._open_brackets)
 
     def _show_code(self, char: str) -> None:
         if hold := self._take_hold():
