@@ -25,7 +25,7 @@ HOP_COST = 0.15  # what a further hop must add, on a scale where 1 says all that
 BLIND_HOP_COST = 0.4  # the same from a sentence that says nothing of what is asked: a chance acquaintance
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # two passages may say the same words: each is its own candidate
 class Candidate:
     """A sentence that may be quoted: where it stands, what it says itself, and what stands around it."""
 
@@ -265,7 +265,7 @@ def _claim(candidate: Candidate) -> str:
     text = _MARKER_LIKE.sub("", candidate.sentence.text)
     text = re.sub(r"\s+", " ", text.replace("`", "")).strip()
     match = _END.search(text)
-    body, stop = (text[: match.start()], match.group()) if match else (text, ".")
+    body, stop = (text[: match.start()].rstrip(), match.group()) if match else (text, ".")
     space = "" if stop in "。！" else " "
     return f"{body}{space}[{candidate.sid}]{stop}"
 

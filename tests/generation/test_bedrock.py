@@ -135,7 +135,7 @@ async def test_a_broken_reply_ends_in_one_error_that_says_who_must_act(
     heard: list[str] = []
     with BedrockStub([reply]) as stub, stub.client() as client:
         with pytest.raises(error) as caught:
-            await spoken(BedrockGenerator(client, MODEL, read_timeout_s=0.4).generate(PLAN), heard)
+            await spoken(BedrockGenerator(client, MODEL, read_timeout_s=1.0).generate(PLAN), heard)
         assert len(stub.requests) == 1, "text that was shown must never be asked for again"
     assert type(caught.value) is error
     assert len(heard) == shown
