@@ -17,7 +17,7 @@ from eval.factgraph_background import BACKGROUND
 from eval.factgraph_layouts import LAYOUTS, Section
 from eval.factgraph_sentences import STATEMENTS
 from eval.factgraph_vocabulary import dice, spoken
-from eval.factgraph_world import SERIES, Entity, Fact, Plan, World
+from eval.factgraph_world import SERIES, Fact, Plan, World
 from eval.questions import Anchor
 
 
@@ -29,7 +29,7 @@ class Scribe:
     plan: Plan
     rng: Random
     people: list[str]
-    others: dict[str, list[Entity]]
+    names: dict[str, list[str]]  # of everything in the tenant, by kind
     used: set[str] = field(default_factory=set)
 
     def fill(self, template: str, **given: str) -> str:
@@ -57,11 +57,13 @@ class Scribe:
         return draws[slot]()
 
     def other(self, kind: str) -> str:
-        """Somebody else of this kind, half of the time the one whose name is closest to the subject's."""
-        names = [entity.name for entity in self.others.get(kind, []) if entity.id != self.plan.subject.id]
-        stem = re.split(r"[ _-]", self.plan.subject.name)[0]
-        near = [name for name in names if name.startswith(stem)]
-        return self.rng.choice(near if near and self.rng.random() < 0.5 else names or ["another house"])
+        """Somebody else of this kind, often one whose name begins like the subject's."""
+        own = self.plan.subject.name
+        names = [name for name in self.names.get(kind, ()) if name != own]
+        if self.rng.random() < 0.5:
+            stem = re.split(r"[ _-]", own)[0]
+            names = [name for name in names if name.startswith(stem)] or names
+        return self.rng.choice(names or ["another house"])
 
     def talk(self, pool: str, number: int) -> list[str]:
         """So many background sentences, or as many as the pool still holds for this document."""
@@ -84,14 +86,13 @@ def render(world: World) -> tuple[list[Document], dict[Fact, Anchor]]:
         tenant: [next(world.people) for _ in range(40)]
         for tenant in dict.fromkeys(p.subject.tenant for p in world.plans)
     }
-    kinds: dict[tuple[str, str], list[Entity]] = {}
+    names: dict[str, dict[str, list[str]]] = {}
     for entity in world.entities.values():
-        kinds.setdefault((entity.tenant, entity.kind), []).append(entity)
+        names.setdefault(entity.tenant, {}).setdefault(entity.kind, []).append(entity.name)
     for number, plan in enumerate(world.plans, 1):
         tenant = plan.subject.tenant
-        others = {kind: entities for (owner, kind), entities in kinds.items() if owner == tenant}
         rng = dice(world.seed, "document", number)
-        scribe = Scribe(world, plan, rng, list(fictional[tenant]), others)
+        scribe = Scribe(world, plan, rng, list(fictional[tenant]), names[tenant])
         document, sentences = _document(scribe, number, seen)
         documents.append(document)
         told.update({fact: Anchor(document.doc_id, sentence) for fact, sentence in sentences.items()})
