@@ -100,7 +100,7 @@ _FORM_STEMS = """
     now today current latest newest recent new origin initi
 """
 _FORM = frozenset(_FORM_STEMS.split())  # what only says which kind of fact is wanted, or how new: cue and freshness
-_THEN = re.compile(r"\b(?:original(?:ly)?|initial(?:ly)?|at first|at the outset|when it (?:began|started))\b", re.IGNORECASE)
+_THEN = re.compile(r"\b(?:original(?:ly)?|initial(?:ly)?|at first|when it (?:began|started))\b", re.IGNORECASE)
 _NOW = re.compile(
     r"\b(?:now|today|current|currently|latest|newest|most recent|at present|still|these days)\b", re.IGNORECASE
 )

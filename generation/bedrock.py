@@ -5,7 +5,7 @@ bedrock_calls.py; which models can cache is in caching.py.
 """
 
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from functools import partial
@@ -52,7 +52,7 @@ class BedrockGenerator:
         self._nonce = nonce
         self._threads = ThreadPoolExecutor(streams, thread_name_prefix="bedrock")
 
-    async def generate(self, plan: PromptPlan) -> AsyncIterator[Delta | Draft]:
+    async def generate(self, plan: PromptPlan) -> AsyncGenerator[Delta | Draft, None]:
         """Deltas as they come, then the Draft. Closing early closes the connection, which stops the model.
 
         Raises Throttled, StageTimeout, UpstreamDenied or StageFailed before the first delta, and Throttled,

@@ -8,7 +8,7 @@ to quote, and whether together they cover the question.
 import asyncio
 import math
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import mul
@@ -59,7 +59,7 @@ class ExtractiveGenerator:
         self._max_sentences = max_sentences
         self._min_coverage = min_coverage
 
-    async def generate(self, plan: PromptPlan) -> AsyncIterator[Delta | Draft]:
+    async def generate(self, plan: PromptPlan) -> AsyncGenerator[Delta | Draft, None]:
         """Deltas, one per claim, then the Draft. Equal plans give equal drafts.
 
         A follow-up is read with what the history says it is about, since the plan carries it as it was typed.
@@ -279,7 +279,7 @@ def _not_covered(missing: Sequence[Term]) -> str:
 
 
 _END = re.compile(r"(?:\.{1,3}|[!…。！]+)$")
-_MARKER_LIKE = re.compile(r"\\?[\[［]\s*[SsＳ]-?[\d０-９]+\s*\\?[\]］](?:\([^)]*\))?")
+_MARKER_LIKE = re.compile(r"\\?[\[［【]\s*[SsＳｓ]-?\d[\dSsＳｓ,;\s-]*\\?[\]］】](?:\([^)]*\))?")
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _REFERS_BACK = re.compile(
     r"(?:It|They|He|She|Its|Their|His|Her|This|These|Those|That|Both|The (?:company|group|firm))\b"

@@ -105,7 +105,7 @@ def _pieces(block: str) -> Iterator[str]:
 
 def _ends(block: str) -> list[int]:
     """Where sentences end. Stops of other scripts are unmistakable; for Latin full stops syntok knows abbreviations."""
-    ends = {match.end() for match in _FOREIGN_STOP.finditer(block)} | {len(block)}
+    ends = {match.end() for stop in (_FOREIGN_STOP, _DECIMAL_STOP) for match in stop.finditer(block)} | {len(block)}
     if _LATIN_STOP.search(block):
         from syntok import segmenter
 
@@ -127,4 +127,5 @@ _OWN_LINE = re.compile(
     "|".join((_HEADING.pattern.replace("?P<text>", "?:"), _ITEM.pattern, _SPEAKER.pattern, _FENCE.pattern))
 )
 _FOREIGN_STOP = re.compile(r"[。！？｡؟۔।]+[」』”’）)]*")
+_DECIMAL_STOP = re.compile(r"\d[.,]\d+\.(?=\s+[^\W\d_a-z])")  # "release 6.16. If": syntok reads on
 _LATIN_STOP = re.compile(r"[.!?…]\W")

@@ -3,7 +3,7 @@
 Never an answer to show people: a gate that passes it is broken.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from domain.prompt import PromptPlan
 from domain.types import Delta, Draft, StopReason, Usage
@@ -12,7 +12,7 @@ from domain.types import Delta, Draft, StopReason, Usage
 class UngroundedGenerator:
     """The Generator that claims without markers, invents markers and names sources nobody retrieved. Deterministic."""
 
-    async def generate(self, plan: PromptPlan) -> AsyncIterator[Delta | Draft]:
+    async def generate(self, plan: PromptPlan) -> AsyncGenerator[Delta | Draft, None]:
         """Three claims in a fixed order, one delta each, then a Draft that pretends to be a normal end."""
         beyond = len(plan.evidence) + 1  # the first number that packing did not give out
         pieces = (

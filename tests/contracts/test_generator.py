@@ -50,4 +50,4 @@ async def test_equal_plans_give_equal_drafts(generator: Generator, plan: PromptP
 async def test_closing_early_is_quiet(generator: Generator) -> None:
     pieces = generator.generate(PLANS[0])
     await anext(pieces)
-    await pieces.aclose()  # type: ignore[attr-defined]
+    await pieces.aclose()

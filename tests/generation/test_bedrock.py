@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import pytest
@@ -19,9 +19,9 @@ PLAN = PromptPlan(SYSTEM, evidence("The limit is 40 bar.", title="Pumps"), (), "
 THREE = ("The limit ", "is 40 bar ", "[S1].")
 
 
-async def spoken(pieces: AsyncIterator[Delta | Draft], heard: list[str]) -> Draft:
+async def spoken(pieces: AsyncGenerator[Delta | Draft, None], heard: list[str]) -> Draft:
     """The draft; every delta's text goes to `heard` as it comes."""
-    async with aclosing(pieces) as running:  # type: ignore[type-var]
+    async with aclosing(pieces) as running:
         async for piece in running:
             if isinstance(piece, Draft):
                 return piece
@@ -180,7 +180,7 @@ async def test_leaving_early_closes_the_upstream_connection_within_a_second() ->
         pieces = BedrockGenerator(client, MODEL).generate(PLAN)
         await anext(pieces)
         left = time.monotonic()
-        await pieces.aclose()  # type: ignore[attr-defined]
+        await pieces.aclose()
         assert await asyncio.to_thread(stub.left_early.wait, 1.0)
         assert time.monotonic() - left < 1.0
 

@@ -86,6 +86,7 @@ def test_now_takes_the_newer_of_two_sources() -> None:
     [
         ("P3 needs oil [S7] daily.", "P3 needs oil daily [S1]."),
         ("P3 needs oil [S2](http://127.0.0.1:9/x).", "P3 needs oil [S1]."),
+        ("P3 needs oil 【s2】［S1, S3］[S1-S3].", "P3 needs oil [S1]."),
         ("P3 needs `oil.", "P3 needs oil [S1]."),  # an open code span would swallow the marker
         ("- P3 needs oil", "P3 needs oil [S1]."),
         ("“P3 needs oil.”", "“P3 needs oil.” [S1]."),
@@ -123,7 +124,7 @@ def test_odd_and_huge_sources_are_survived(source: str) -> None:
     assert len(text) < 3_000
 
 
-@pytest.mark.parametrize("arguments", [{"max_sentences": 0}, {"min_coverage": 1.5}])
+@pytest.mark.parametrize("arguments", [{"max_sentences": 0}, {"min_coverage": 2}])
 def test_senseless_numbers_are_refused(arguments: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="max_sentences >= 1"):
-        ExtractiveGenerator(**arguments)  # type: ignore[arg-type]
+        ExtractiveGenerator(**arguments)
