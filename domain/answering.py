@@ -220,7 +220,7 @@ class _Run:
         turns = (*session.turns, Turn(Role.USER, self.naming.scrub(question)), Turn(Role.ASSISTANT, stream.text))
         return Answer(
             text=stream.text,
-            citations=stream.citations,
+            citations=() if draft.stop is StopReason.FILTERED else stream.citations,
             consulted=tuple(cite(evidence, self.naming) for evidence in self.packed),
             grounding=ground(stream.text, stream.citations, self.packed, draft.stop),
             status=status(draft.stop, stream.text),

@@ -4,14 +4,14 @@ Both go through the very same routes, so an evaluation measures what people get.
 or as a `Failure`, which is never mistaken for an empty answer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import httpx2
 
 from domain.errors import ConfigError
-from domain.types import Scope
+from domain.types import Scope, Turn
 
 Body = dict[str, Any]  # a JSON object of the public surface
 
@@ -51,9 +51,12 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         await self._http.aclose()
 
-    async def ask(self, question: str, scope: Scope) -> Body | Failure:
-        """The body of `POST /v1/answers`."""
-        return await self._post("/v1/answers", {"question": question}, scope)
+    async def ask(self, question: str, scope: Scope, history: Sequence[Turn] = ()) -> Body | Failure:
+        """The body of `POST /v1/answers`, asked after the turns of `history`."""
+        body: Body = {"question": question}
+        if history:
+            body["session"] = {"turns": [{"role": turn.role.value, "text": turn.text} for turn in history]}
+        return await self._post("/v1/answers", body, scope)
 
     async def search(self, query: str, k: int, scope: Scope, *, rerank: bool) -> Body | Failure:
         """The body of `POST /v1/search`."""

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import TypeVar
 
 from domain.errors import StageFailed
-from domain.types import Scope, Scorecard
+from domain.types import Scorecard
 from eval.client import Client, Failure
 from eval.metrics import Observed, metric
 from eval.questions import Question, fingerprint
@@ -34,7 +34,7 @@ async def evaluate(
     """
 
     async def observe(question: Question) -> Observed:
-        return Observed(question, await client.ask(question.query, Scope(question.tenant, question.groups)))
+        return Observed(question, await client.ask(question.query, question.scope, question.history))
 
     observed = tuple(await each(questions, observe, workers, progress))
     failures = [o.response for o in observed if isinstance(o.response, Failure)]

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,7 +10,9 @@ from domain.errors import BadRequest, NotReady, StageFailed
 from domain.types import Ask, Done, Failed, Hit, Mode, Query, Scope, Session, TextDelta
 from tidegate.config import AsJson
 from tidegate.console import Code, complain, loaded, note, say, say_json
-from tidegate.settings import Settings
+
+if TYPE_CHECKING:
+    from tidegate.settings import Settings
 
 Version = Annotated[str, typer.Option(help="Index version; stable when left out.", show_default=False)]
 Tenant = Annotated[str, typer.Option(help="Ask as a reader of this tenant.", show_default=False)]
@@ -109,13 +111,13 @@ def search(
         say(f"     {' '.join(hit['text'].split())[:200]}")
 
 
-def reader_of(settings: Settings, tenant: str, groups: str) -> Scope:
+def reader_of(settings: "Settings", tenant: str, groups: str) -> Scope:
     """The scope named on the command line; whoever has the files in hand may read as anybody."""
     named = frozenset(name.strip() for name in groups.split(",") if name.strip())
     return Scope(tenant or settings.access.tenant, named or frozenset(settings.access.groups))
 
 
-def _version(settings: Settings, version: str) -> str:
+def _version(settings: "Settings", version: str) -> str:
     from tidegate.compose import make_registry
 
     registry = make_registry(settings)

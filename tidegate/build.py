@@ -10,7 +10,10 @@ from tidegate.console import Code, loaded, note, say, say_json
 from tidegate.progress import Report, progress
 
 if TYPE_CHECKING:
+    from collections import Counter
+
     from retrieval.building import BuildReport
+    from retrieval.records import FileStatus
     from tidegate.settings import Settings
 
 
@@ -94,5 +97,5 @@ def _print_report(built: "BuildReport", as_json: bool) -> None:
     say(f"{v.id}  {v.documents} documents, {v.chunks} chunks ({fresh}); files: {_listed(counts)}")
 
 
-def _listed(counts: dict[str, int]) -> str:
+def _listed(counts: "Counter[FileStatus]") -> str:
     return ", ".join(f"{n} {status}" for status, n in sorted(counts.items())) or "none"

@@ -59,9 +59,8 @@ def make_embedder(settings: Settings) -> Embedder:
     else:
         from retrieval.neural import SentenceEncoder, minilm_folder
 
-        bundled = chosen.folder is None
-        folder = minilm_folder() if chosen.folder is None else chosen.folder
-        embedder = SentenceEncoder(folder, name="minilm" if bundled else "", threads=chosen.threads)
+        own = chosen.folder if chosen.backend == "folder" else None
+        embedder = SentenceEncoder(own or minilm_folder(), name="" if own else "minilm", threads=chosen.threads)
     return CachedQueries(embedder, chosen.query_cache) if chosen.query_cache else embedder
 
 

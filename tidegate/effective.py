@@ -14,8 +14,8 @@ from tidegate.settings import Section
 # here, because a stage that is cut short answers differently; neither are model folders and files, because another
 # path is another model as far as anybody can tell from here.
 NOT_SERVED = frozenset(
-    {"data_dir", "embedding.threads", "embedding.query_cache", "rerank.device", "rerank.batch_requests",
-     "rerank.batch_wait_ms", "serving.host", "serving.port", "serving.haproxy", "serving.max_body_bytes",
+    {"data_dir", "embedding.threads", "embedding.query_cache", "rerank.device",
+     "serving.host", "serving.port", "serving.haproxy", "serving.max_body_bytes",
      "serving.stages", "evaluation", "sample"}
 )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +11,9 @@ from domain.types import Outcome
 from tidegate.config import AsJson
 from tidegate.console import Code, loaded, note, say, say_json
 from tidegate.progress import progress
-from tidegate.settings import Settings
+
+if TYPE_CHECKING:
+    from tidegate.settings import Settings
 
 OUTCOME_CODES = {
     Outcome.PASS: Code.DONE,
@@ -46,7 +48,7 @@ def evaluate(
     return _on_questions(settings, version, questions, slice, url, as_json)
 
 
-def _on_questions(settings: Settings, version: str, path: Path | None, part: str, url: str, as_json: bool) -> Code:
+def _on_questions(settings: "Settings", version: str, path: Path | None, part: str, url: str, as_json: bool) -> Code:
     from eval.client import Client
     from eval.gates import judge
     from eval.harness import means
@@ -85,13 +87,15 @@ def _on_questions(settings: Settings, version: str, path: Path | None, part: str
 
 
 def _on_collection(
-    settings: Settings, folder: Path, version: str, url: str, split: str, queries: str, rerank: bool
+    settings: "Settings", folder: Path, version: str, url: str, split: str, queries: str, rerank: bool
 ) -> Code:
     from eval.client import Client
     from tidegate.measuring import BEIR_CHUNKS, local_client, measure_beir
 
     if rerank and settings.rerank.backend == "none":
         raise BadRequest("rerank.backend is none: add --no-rerank, or choose a reranker.", "rerank")
+    if not rerank:
+        settings = settings.model_copy(update={"rerank": settings.rerank.model_copy(update={"backend": "none"})})
     k = settings.retrieval.max_k if url else BEIR_CHUNKS
     name = version if url else newest(settings, version)
     note(f"searching {'at ' + url if url else 'version ' + name}, {'reranked' if rerank else 'not reranked'}")
@@ -115,7 +119,7 @@ def _on_collection(
     return Code.DONE
 
 
-def question_set(settings: Settings, path: Path | None, part: str = "frozen"):  # type: ignore[no-untyped-def]
+def question_set(settings: "Settings", path: Path | None, part: str = "frozen"):  # type: ignore[no-untyped-def]
     """The questions to measure on: a tuple of Question, at most evaluation.questions of the wanted slice."""
     from eval.questions import load
     from tidegate.measuring import draw
@@ -133,7 +137,7 @@ def question_set(settings: Settings, path: Path | None, part: str = "frozen"):  
     return draw(wanted, settings.evaluation.questions, settings.evaluation.seed)
 
 
-def newest(settings: Settings, version: str) -> str:
+def newest(settings: "Settings", version: str) -> str:
     """The version named, or the one built last. Raises NotFound, or BadRequest when nothing was built."""
     from tidegate.compose import make_registry
 

@@ -15,10 +15,10 @@ from eval.gates import Floor, digest, floors, judge
 from eval.questions import Question, fingerprint
 from tidegate.effective import digest as settings_digest
 from tidegate.progress import Report
-from tidegate.settings import Settings
 
 if TYPE_CHECKING:
     from eval.client import Client
+    from tidegate.settings import Settings
 
 # Reported beside the floors' own metrics, because a person asks for them first.
 ALWAYS = ("answer_correctness", "abstention", "answered", "success")
@@ -41,7 +41,7 @@ def draw(questions: tuple[Question, ...], n: int, seed: int) -> tuple[Question, 
     return tuple(question for position, question in enumerate(questions) if position in chosen)
 
 
-def binding(settings: Settings, version: str, questions: tuple[Question, ...]) -> Binding:
+def binding(settings: "Settings", version: str, questions: tuple[Question, ...]) -> Binding:
     """What a decision about `version` must speak of to be about what would be served."""
     gates = floors(settings.evaluation.floors)
     code = installed("tidegate")
@@ -49,7 +49,7 @@ def binding(settings: Settings, version: str, questions: tuple[Question, ...]) -
 
 
 async def measure(
-    settings: Settings, version: str, questions: tuple[Question, ...], report: Report, client: "Client"
+    settings: "Settings", version: str, questions: tuple[Question, ...], report: Report, client: "Client"
 ) -> tuple[Scorecard, tuple[Floor, ...]]:
     """The scorecard of `version` over `questions`, and the floors it will be held to."""
     from eval.harness import evaluate
@@ -68,7 +68,7 @@ async def measure(
     return scorecard, gates
 
 
-async def decide(settings: Settings, version: str, questions: tuple[Question, ...], report: Report) -> Measured:
+async def decide(settings: "Settings", version: str, questions: tuple[Question, ...], report: Report) -> Measured:
     """The decision about `version`, measured in this process under the served settings, and recorded."""
     from tidegate.compose import make_registry
 
@@ -84,7 +84,7 @@ async def decide(settings: Settings, version: str, questions: tuple[Question, ..
 
 
 async def measure_beir(
-    settings: Settings,
+    settings: "Settings",
     folder: Path,
     *,
     client: "Client",
@@ -112,7 +112,7 @@ async def measure_beir(
         )
 
 
-async def local_client(settings: Settings, version: str) -> "Client":
+async def local_client(settings: "Settings", version: str) -> "Client":
     """A client of the whole service in this process, pinned to `version`."""
     from eval.client import Client
     from serving.api import create_app

@@ -2,28 +2,31 @@
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from domain.errors import StorageError
-from tidegate.settings import Settings
+
+if TYPE_CHECKING:
+    from tidegate.settings import Settings
 
 
-def sample_folder(settings: Settings) -> Path:
+def sample_folder(settings: "Settings") -> Path:
     """Where the sample library of these settings lies; other seeds and sizes are other libraries."""
     chosen = settings.sample
     return settings.data_dir / "sample" / f"seed-{chosen.seed}-{chosen.documents}-{chosen.questions}"
 
 
-def questions_path(settings: Settings) -> Path:
+def questions_path(settings: "Settings") -> Path:
     """The sample library's question set."""
     return sample_folder(settings) / "questions.jsonl"
 
 
-def corpus_path(settings: Settings) -> Path:
+def corpus_path(settings: "Settings") -> Path:
     """The sample library's documents."""
     return sample_folder(settings) / "documents.jsonl"
 
 
-def make_sample(settings: Settings) -> Path:
+def make_sample(settings: "Settings") -> Path:
     """The folder of the sample library, written now unless it is there. Equal settings write equal bytes."""
     from eval.factgraph import generate, write
     from tidegate.compose import SUGGESTIONS

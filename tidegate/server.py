@@ -15,11 +15,14 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
 from domain.errors import ConfigError, NotReady, StorageError
-from tidegate.settings import Settings
+
+if TYPE_CHECKING:
+    from tidegate.settings import Settings
 
 STOP_S = 45.0  # draining gateways and ending Ray takes about five seconds; on a busy machine several times that
 START_S = 180.0  # loading the encoder in every replica, on a machine that is busy with something else
@@ -58,17 +61,17 @@ class Server:
             return False, str(getattr(error, "reason", error))
 
 
-def record_path(settings: Settings) -> Path:
+def record_path(settings: "Settings") -> Path:
     """Where the running server of this data folder is written down."""
     return settings.data_dir / "server.json"
 
 
-def log_path(settings: Settings) -> Path:
+def log_path(settings: "Settings") -> Path:
     """What a server in the background has to say."""
     return settings.data_dir / "server.log"
 
 
-def running(settings: Settings) -> Server | None:
+def running(settings: "Settings") -> Server | None:
     """The server of this data folder, or None. A record whose process is gone counts as none."""
     try:
         server = Server(**json.loads(record_path(settings).read_text("utf-8")))
@@ -79,7 +82,7 @@ def running(settings: Settings) -> Server | None:
     return server if server.alive else None
 
 
-def refuse_second(settings: Settings) -> None:
+def refuse_second(settings: "Settings") -> None:
     """Raises ConfigError when this data folder is being served already."""
     if there := running(settings):
         raise ConfigError(
@@ -88,7 +91,7 @@ def refuse_second(settings: Settings) -> None:
         )
 
 
-def record(settings: Settings, url: str) -> None:
+def record(settings: "Settings", url: str) -> None:
     """Write down that this process serves. Raises StorageError when the data folder cannot be written."""
     me = Server(os.getpid(), psutil.Process().create_time(), url)
     path = record_path(settings)
@@ -101,7 +104,7 @@ def record(settings: Settings, url: str) -> None:
         raise StorageError(f"{path} cannot be written ({error.strerror}): choose another data_dir.") from error
 
 
-def forget(settings: Settings) -> None:
+def forget(settings: "Settings") -> None:
     """Remove this process's record; somebody else's stays."""
     try:
         if json.loads(record_path(settings).read_text("utf-8")).get("pid") == os.getpid():
@@ -110,7 +113,7 @@ def forget(settings: Settings) -> None:
         return  # gone already, or not ours to judge
 
 
-def launch(settings: Settings, arguments: Sequence[str], waiting: Callable[[str], None]) -> Server:
+def launch(settings: "Settings", arguments: Sequence[str], waiting: Callable[[str], None]) -> Server:
     """A server in the background, ready to answer. `waiting` is told what it waits for.
 
     Raises NotReady with the end of its log when it gives up or takes too long; nothing is left running then.

@@ -138,8 +138,6 @@ class Rerank(Section):
     depth: int = Field(default=50, ge=1, le=1000, description="Candidates that are reordered, from the top.")
     dtype: Literal["float32", "bfloat16"] = Field(default="float32", description="Number format of the cross-encoder.")
     device: Literal["cpu", "cuda"] = Field(default="cpu", description="Where the cross-encoder runs.")
-    batch_requests: int = Field(default=8, ge=1, le=1024, description="Requests scored together, at most.")
-    batch_wait_ms: float = Field(default=2.0, ge=0, le=1000, description="Milliseconds a request waits for company.")
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         if self.backend == "cross_encoder" and self.folder is None:
@@ -301,7 +299,7 @@ class Sample(Section):
     """The library that is made up when no corpus is named."""
 
     seed: int = Field(default=7, ge=0, le=2**31 - 1, description="Seed: the same seed gives the same library.")
-    documents: int = Field(default=300, ge=10, le=100_000, description="Documents to write.")
+    documents: int = Field(default=300, ge=100, le=1200, description="Documents to write.")
     questions: int = Field(default=1200, ge=10, le=1_000_000, description="Questions to write.")
 
 
@@ -329,10 +327,6 @@ class Settings(Section):
         if self.answering.evidence_token_cap < self.chunking.tokens:
             yield "answering.evidence_token_cap", f"at least chunking.tokens ({self.chunking.tokens}): chunks go whole"
         reranker = self.serving.stages.reranker
-        if reranker.max_ongoing_requests < self.rerank.batch_requests:
-            # Ray Serve would silently cap every batch at what a replica may hold.
-            wanted = f"at least rerank.batch_requests ({self.rerank.batch_requests})"
-            yield "serving.stages.reranker.max_ongoing_requests", wanted
         if self.rerank.backend == "cross_encoder" and self.rerank.device == "cuda" and not reranker.num_gpus:
             # Ray hides every GPU from a replica that reserves none.
             yield "serving.stages.reranker.num_gpus", "more than 0, because rerank.device is cuda"

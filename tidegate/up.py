@@ -15,10 +15,10 @@ from domain.types import Binding, Decision, Outcome
 from tidegate.console import Code, Shared, loaded, note, say
 from tidegate.progress import Report, progress
 from tidegate.serve import Port, with_port
-from tidegate.settings import Settings
 
 if TYPE_CHECKING:
     from eval.questions import Question
+    from tidegate.settings import Settings
 
 
 def up(
@@ -62,7 +62,7 @@ def up(
 
 
 def build_and_admit(
-    settings: Settings, corpus: Path | None, questions: Path | None, groups: str, forced: str, report: Report
+    settings: "Settings", corpus: Path | None, questions: Path | None, groups: str, forced: str, report: Report
 ) -> str:
     """The version that is stable afterwards: built, evaluated and promoted, each unless that has been done already."""
     from domain.rollout import promote
@@ -99,7 +99,7 @@ def build_and_admit(
 
 
 def decision_about(
-    settings: Settings, served: Binding, asked: "tuple[Question, ...]", forced: str, report: Report
+    settings: "Settings", served: Binding, asked: "tuple[Question, ...]", forced: str, report: Report
 ) -> Decision:
     """The recorded decision about exactly what would be served; measured now when there is none that admits it.
 
@@ -130,7 +130,7 @@ def shared_arguments(ctx: typer.Context) -> list[str]:
     return [*config, *(word for key, value in shared.overrides.items() for word in ("--set", f"{key}={value}"))]
 
 
-def example_question(settings: Settings) -> str:
+def example_question(settings: "Settings") -> str:
     """A question worth asking first."""
     from tidegate.compose import read_suggestions
 

@@ -321,7 +321,6 @@ def test_values_from_python_need_no_text(tmp_path: Path) -> None:
         ({"retrieval.max_k": "101"}, "retrieval.max_k"),
         ({"rerank.depth": "101"}, "rerank.depth"),
         ({"chunking.tokens": "7000"}, "answering.evidence_token_cap"),
-        ({"rerank.batch_requests": "33"}, "serving.stages.reranker.max_ongoing_requests"),
         ({"serving.stages.gateway.min_replicas": "5"}, "serving.stages.gateway.max_replicas"),
         ({"serving.stages.gateway.num_cpus": "1.5"}, "serving.stages.gateway.num_cpus"),
         (
