@@ -15,6 +15,7 @@ TYPES = {
     "index.html": "text/html; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
     "page.css": "text/css; charset=utf-8",
+    "icon.svg": "image/svg+xml",
 }
 HEADERS = {
     "Content-Security-Policy": (

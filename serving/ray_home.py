@@ -11,6 +11,7 @@ import tempfile
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from secrets import token_hex
 from typing import Literal, Self
 
 from domain.errors import ConfigError
@@ -61,7 +62,6 @@ class RayHome:
             ray.init(
                 address="local",  # never join a Ray that somebody else started
                 _temp_dir=str(folder),
-                **({"_node_ip_address": place.host} if place.host == "127.0.0.1" else {}),
                 num_cpus=place.num_cpus,
                 num_gpus=place.num_gpus,
                 object_store_memory=place.object_store_mb << 20,
@@ -98,8 +98,14 @@ def _haproxy(wanted: Literal["auto", "on", "off"]) -> tuple[str, tuple[str, ...]
 
 def _switches(folder: Path, haproxy: str) -> dict[str, str]:
     """Ray's environment, with the reasons."""
+    token = folder / "token"
+    token.touch(0o600)
+    token.write_text(token_hex(32))
     switches = {
         "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to anybody
+        # Ray's own ports listen on all interfaces; whoever calls them must show this token, kept here and not in HOME.
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": str(token),
         # Handles call replicas by gRPC on the replica's own loop: 17 ms become 9 ms over four hops.
         "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
         # An idle replica has nothing to drain; with the default of 30 s every stop takes as long.
@@ -129,6 +135,7 @@ def _switches(folder: Path, haproxy: str) -> dict[str, str]:
         "RAY_SERVE_HAPROXY_SERVER_STATE_FILE": str(folder / "haproxy" / "server-state"),
         "RAY_SERVE_HAPROXY_METRICS_PORT": str(metrics_port),
         "RAY_SERVE_HAPROXY_STATS_PORT": str(stats_port),
+        "RAY_SERVE_FALLBACK_PROXY_HTTP_PORT": str(free_port()),
         "RAY_SERVE_DIRECT_INGRESS_MIN_HTTP_PORT": str(first),
         "RAY_SERVE_DIRECT_INGRESS_MAX_HTTP_PORT": str(first + 39),
         "RAY_SERVE_HAPROXY_BINARY_PATH": str(_closed_haproxy(folder, haproxy, (metrics_port, stats_port))),

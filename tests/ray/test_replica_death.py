@@ -1,0 +1,55 @@
+"""kill -9 of one replica of each deployment in turn, under load: nobody outside notices."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from serving.graph import APP, Running
+from tests.ray.load import Load
+
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecatedSince20"),  # Ray's own models
+]
+
+DEPLOYMENTS = ("gateway", "rewriter", "retriever", "reranker", "generator")
+
+
+def pids(deployment: str) -> list[int]:
+    """The processes of the running replicas of a deployment, as Serve's controller tells them."""
+    from ray.serve.context import _get_global_client
+
+    told = _get_global_client().get_serve_details()["applications"][APP]["deployments"][deployment]["replicas"]
+    return [replica["pid"] for replica in told if replica["state"] == "RUNNING"]
+
+
+def wait_for_two(deployment: str, within_s: float = 60.0) -> list[int]:
+    """The processes, as soon as both replicas run and are no longer the one that was killed."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        running = [pid for pid in pids(deployment) if Path(f"/proc/{pid}").exists()]
+        if len(running) == 2:
+            return running
+        time.sleep(0.2)
+    raise AssertionError(f"{deployment} did not come back to two replicas within {within_s} s")
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS)
+def test_no_request_fails_when_a_replica_is_killed_under_load(graph: Running, deployment: str) -> None:
+    victim = wait_for_two(deployment)[0]
+    with Load(graph.url) as load:
+        time.sleep(1.5)
+        before = load.ok
+        os.kill(victim, signal.SIGKILL)
+        time.sleep(3.0)
+        successors = wait_for_two(deployment)
+        time.sleep(1.0)
+    assert load.failures == []
+    assert victim not in successors
+    assert before > 20
+    assert load.ok > before + 20
