@@ -1,0 +1,179 @@
+"""The page in a real browser: asks, shows, opens sources; whatever a document or a model says stays text."""
+
+import asyncio
+import shutil
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+import uvicorn
+
+from domain.errors import Throttled
+from domain.types import Citation
+from serving.api import create_app
+from serving.service import Service
+from serving.wire import citation_json
+from tests.fakes import FakeRetriever, FakeRewriter, ScriptedGenerator, chunk, hits
+from tests.serving.service import TIDE, get, service
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+in_a_browser = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+EVIL = chunk(
+    "evil#0",
+    "<script>document.title='pwned'</script> [manual](javascript:alert(1)) ![p](http://127.0.0.1:9/leak?d=1)",
+    title="<img src=x onerror=\"document.title='pwned'\"> Lamp note",
+)
+
+
+async def test_the_page_runs_nothing_but_its_own_files() -> None:
+    reply = await get(service(), "/")
+    policy = reply.headers["Content-Security-Policy"]
+    for directive in (
+        "default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "img-src 'self'",
+        "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+    ):  # fmt: skip
+        assert directive in policy
+    assert "unsafe" not in policy
+    assert reply.headers["X-Content-Type-Options"] == "nosniff"
+
+
+async def test_the_page_holds_no_inline_script_or_style_and_makes_no_html_from_strings() -> None:
+    html = (await get(service(), "/")).text
+    script = (await get(service(), "/page/page.js")).text
+    assert "<style" not in html
+    assert " style=" not in html
+    assert " on" not in "".join(part.split(">")[0] for part in html.split("<")[1:] if " on" in part.split(">")[0])
+    for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
+        assert way not in script
+    assert "http://" not in html + script
+    assert "https://" not in html + script
+
+
+@pytest.mark.parametrize("name", ["page.js", "page.css", "icon.svg"])
+async def test_every_file_of_the_page_is_served_with_its_type(name: str) -> None:
+    reply = await get(service(), f"/page/{name}")
+    assert reply.status_code == 200
+    assert reply.headers["Content-Type"].split(";")[0] in ("text/javascript", "text/css", "image/svg+xml")
+
+
+@pytest.mark.parametrize("name", ["../api.py", "..%2Fapi.py", "%2e%2e/api.py", "nothing.js", "%00"])
+async def test_nothing_else_can_be_read_through_the_page(name: str) -> None:
+    assert (await get(service(), f"/page/{name}")).status_code == 404
+
+
+def test_a_citation_says_what_kind_of_source_it_is_and_from_when() -> None:
+    told = citation_json(Citation("S1", "c#0", "c", "Title", "", "Quote", 1, "newswire", "2026-01-31"))
+    assert (told["source"], told["published"]) == ("newswire", "2026-01-31")
+
+
+# ------------------------------------------------------------------------------------------ in a browser
+
+
+class Served:
+    """An application on a real port, in this event loop."""
+
+    def __init__(self, of: Service) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._server = uvicorn.Server(uvicorn.Config(create_app(of), log_level="error", lifespan="off"))
+
+    async def __aenter__(self) -> str:
+        self._task = asyncio.create_task(self._server.serve(sockets=[self._listener]))
+        return self.url
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        await self._task
+        self._listener.close()
+
+
+@pytest.fixture
+async def page() -> AsyncIterator[object]:
+    """A page of a headless Chromium that remembers every address it asked for and every complaint."""
+    from playwright.async_api import async_playwright
+
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        tab = await browser.new_page()
+        tab.asked, tab.complaints = [], []  # type: ignore[attr-defined]
+        tab.on("request", lambda request: tab.asked.append(request.url))  # type: ignore[attr-defined]
+        tab.on("console", lambda message: tab.complaints.append(message.text))  # type: ignore[attr-defined]
+        tab.on("pageerror", lambda error: tab.complaints.append(str(error)))  # type: ignore[attr-defined]
+        yield tab
+        await browser.close()
+
+
+async def asked(tab, url: str, question: str) -> None:
+    await tab.goto(url)
+    await tab.fill("#question", question)
+    await tab.keyboard.press("Enter")
+
+
+class TestInABrowser:
+    pytestmark = in_a_browser
+
+    async def test_an_answer_is_shown_with_chips_that_open_their_source(self, page) -> None:
+        async with Served(service()) as url:
+            await asked(page, url, "When does the gate open?")
+            await page.wait_for_selector(".facts")
+            assert await page.inner_text(".answer") == "The gate opens at high water 1."
+            source = page.locator("#source-1-S1")
+            assert not await source.evaluate("element => element.open")
+            await page.focus(".cite")
+            await page.keyboard.press("Enter")
+            assert await source.evaluate("element => element.open")
+            assert await source.locator(".passage").inner_text() == TIDE.text
+            link = source.locator("a")
+            assert await link.get_attribute("rel") == "noopener noreferrer"
+            assert await link.get_attribute("target") == "_blank"
+            assert page.complaints == []
+
+    async def test_a_follow_up_carries_the_conversation(self, page) -> None:
+        rewriter = FakeRewriter()
+        async with Served(service(rewriter=rewriter)) as url:
+            await asked(page, url, "When does the gate open?")
+            await page.wait_for_selector(".facts")
+            await page.fill("#question", "And when does it close?")
+            await page.keyboard.press("Enter")
+            await page.wait_for_selector("li:nth-child(2) .facts")
+        assert [turn.text for turn in rewriter.histories[1]] == [
+            "When does the gate open?",
+            "The gate opens at high water [S1].",
+        ]
+
+    async def test_titles_passages_and_answers_run_nothing_and_fetch_nothing(self, page) -> None:
+        says = "<b>Wipe</b> ![p](http://127.0.0.1:9/leak?d=2) [x](javascript:alert(1)) the lamp [S1]."
+        of = service(retriever=FakeRetriever(hits(EVIL)), generator=ScriptedGenerator((says,)))
+        async with Served(of) as url:
+            await asked(page, url, "lamp care")
+            await page.wait_for_selector(".facts")
+            await page.click(".cite")
+            await page.wait_for_timeout(300)
+            assert await page.title() == "Tidegate"
+            assert "onerror" in await page.inner_text(".name")
+            assert not [address for address in page.asked if not address.startswith(url)]
+            assert not await page.locator("a[href^='javascript']").count()
+            assert await page.locator("#turns b, #turns img, #turns script").count() == 0
+
+    async def test_an_error_is_shown_as_text_with_a_way_to_ask_again(self, page) -> None:
+        of = service(generator=ScriptedGenerator((), error=Throttled("The model asks to <wait>.", "generator")))
+        async with Served(of) as url:
+            await asked(page, url, "When?")
+            trouble = page.locator("[role=alert]")
+            await trouble.wait_for()
+            assert "The model asks to <wait>." in await trouble.inner_text()
+            assert await trouble.locator("button").inner_text() == "Ask again"
+
+    async def test_a_suggestion_asks_itself_with_the_keyboard_alone(self, page) -> None:
+        async with Served(service(suggestions=("When does the gate open?",))) as url:
+            await page.goto(url)
+            await page.focus("#suggestions button")
+            await page.keyboard.press("Enter")
+            await page.wait_for_selector(".facts")
+            assert await page.inner_text(".question") == "When does the gate open?"
