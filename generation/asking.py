@@ -50,18 +50,18 @@ def asked(question: str) -> Asked:
     found = terms(question)
     subjects = tuple(t for t in found if t.kind in (Kind.NAME, Kind.IDENTIFIER))
     qualifiers = tuple(t for t in found if t.kind is Kind.NUMBER)
-    words = []
-    for i, term in enumerate(found):
-        following = found[i + 1] if i + 1 < len(found) else None
-        labels = following in subjects and re.search(
-            rf"{re.escape(term.shown)} {re.escape(following.shown)}",
-            question,
-        )
-        if term.kind is Kind.WORD and not labels and term.keys[0] not in _FORM:
-            words.append(term)
+    labels = {label.group(1) for subject in subjects for label in _label(subject).finditer(question)}
+    words = [t for t in found if t.kind is Kind.WORD and t.shown not in labels and t.keys[0] not in _FORM]
     cue = next((cue for cue in CUES if cue.asks.search(question)), None)
     freshness = 0.5 if _NOW.search(question) else -0.5 if _THEN.search(question) else 0.03
     return Asked(subjects, qualifiers, tuple(words), cue, freshness)
+
+
+def _label(subject: Term) -> re.Pattern[str]:
+    """The noun before an identifier (pump P3); after a question word or `I` it is a verb (who makes P3)."""
+    verb = r"(?<!\bwho )(?<!\bwhat )(?<!\bthat )(?<!\bwhich )(?<!\bI )(?<!\byou )(?<!\bwe )(?<!\bto )"
+    named = re.escape(subject.shown) if subject.kind is Kind.IDENTIFIER else r"(?!)"
+    return re.compile(rf"{verb}\b(\w+) {named}", re.IGNORECASE)
 
 
 def _cue(asks: str, fact: str | None, weight: float, flags: re.RegexFlag = re.IGNORECASE) -> Cue:
@@ -77,7 +77,7 @@ _SPAN = rf"\b{_NUMERAL}[ -](?:[a-z]+ )?(?:second|minute|hour|day|week|month|year
 _AMOUNT = rf"\b{_NUMERAL}\b"
 _MASS = rf"\b{_NUMERAL} ?(?:kilograms?|kg|grams?|g|tonnes?|tons?|pounds?|lbs?)\b"
 _LENGTH = rf"\b{_NUMERAL} ?(?:kilomet|met|millimet|centimet|km\b|m\b|mm\b|cm\b|miles?|feet|inch)"
-_REASON = r"\b(?:because|since|due to|caus\w+|reason|as a result|so that|owing to|in order to|led to|by)\b|因为"
+_REASON = r"\b(?:because|due to|caus\w+|reasons?|as a result|so that|owing to|in order to|led to)\b|因为"
 _TYPES = frozenset(
     [
         "compani",
@@ -97,7 +97,8 @@ _TYPES = frozenset(
 )
 _FORM_STEMS = """
     date day month year number often long far larg big high old back
-    now today current latest newest recent new origin initi
+    now today current latest newest recent new origin initi first came
+    earlier later longer shorter bigger smaller larger lower higher fewer faster slower sooner quick
 """
 _FORM = frozenset(_FORM_STEMS.split())  # what only says which kind of fact is wanted, or how new: cue and freshness
 _THEN = re.compile(r"\b(?:original(?:ly)?|initial(?:ly)?|at first|when it (?:began|started))\b", re.IGNORECASE)
@@ -127,5 +128,5 @@ CUES = (  # the first that fits; exact forms before vague ones
         0.5,
     ),
     _cue(r"\bwhos?e?\b|\bwhom\b|\bwhere\b|\bwhich (?:company|town|city|group|person|place)\b|谁|哪", None, 0.5),
-    _cue(r"\bwhy\b|\bwhat caused\b|为什么", _REASON, 0.5),
+    _cue(r"\bwhy\b|\bcauses?d?\b|为什么", _REASON, 0.5),
 )

@@ -101,9 +101,9 @@ class ExtractiveGenerator:
         lost += [qualifier for qualifier in wanted.qualifiers if not any(_holds(qualifier, c) for c in telling)]
         if lost:
             return lost
-        if judge.coverage(quoted) < self._min_coverage:
-            return [word for word in wanted.words if not any(_says(word, c) for c in quoted)] or list(wanted.words)
-        return []
+        unsaid = [word for word in wanted.words if not any(_says(word, c) for c in quoted)]
+        silent = bool(unsaid) and len(unsaid) == len(wanted.words)  # a date alone does not say when what happened
+        return (unsaid or list(wanted.words)) if silent or judge.coverage(quoted) < self._min_coverage else []
 
 
 # ---------------------------------------------------------------------------------------------- how well it answers

@@ -196,6 +196,6 @@ _LIGHT_STEMS = """
     it's list mani may me mean more most much my name need no nor not of off on or other our out over pleas say she
     should so some state such tell than that the their them then there these they this those to too under up us use
     was we were what when where whether which while who whom whose whi why will with would you your kind sort type
-    exact exactli show find know
+    exact exactli show find know get rid one
 """
 LIGHT = frozenset(_LIGHT_STEMS.split())  # as stems: what carries no subject in a question

@@ -8,7 +8,7 @@ order does not matter, and a word is known in all its inflected forms that share
 from functools import lru_cache
 
 IDEAS = """
-heavy weigh weight mass kilogram kg gram tonne tons pounds lb
+heavy heavier weigh weight mass kilogram kg gram tonne tons pounds lb
 long length last duration took take minutes hours days
 far distance near nearest close closest kilometre km mile metres away walk
 wide width tall height deep depth high size metres centimetres millimetres
@@ -16,7 +16,7 @@ fast speed quick rate knots
 hot cold warm temperature degrees celsius fahrenheit
 powerful capacity rating output megawatt kilowatt watts handle load
 old age founded foundation established origin incorporated history began beginning born created
-price cost charge fee tariff pay paid worth expensive cheap list crowns euro dollar
+price cost charge fee tariff pay paid worth expensive cheap cheaper dearer list crowns euro dollar
 budget ceiling expected cost estimate spend funding
 revenue turnover turned sales sold sell income earn
 profit margin earnings loss
