@@ -107,13 +107,9 @@ def start(plan: GraphPlan, place: Place) -> Running:
         _check_fits(plan)
         from ray import serve
         from ray.serve.schema import LoggingConfig
-        from starlette.middleware import Middleware
-
-        from serving.one_write import OneWrite
 
         quiet = LoggingConfig(log_level="WARNING", enable_access_log=False)
-        http = {"host": place.host, "port": place.port, "middlewares": [Middleware(OneWrite)]}
-        serve.start(http_options=http, logging_config=quiet)
+        serve.start(http_options={"host": place.host, "port": place.port}, logging_config=quiet)
         serve.run(build(plan, home.folder / "metrics"), name=APP, route_prefix="/", logging_config=quiet)
     except BaseException:
         home.close()

@@ -113,6 +113,7 @@ def _switches(folder: Path, haproxy: str) -> dict[str, str]:
             "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S", "1"
         ),
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),  # two threads per replica spike on a busy machine
+        "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": "serving.one_write:middlewares",
         "RAY_SERVE_ENABLE_HA_PROXY": "1" if haproxy else "0",
     }
     if not haproxy:

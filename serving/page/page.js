@@ -145,7 +145,10 @@ function addTurn(question) {
 
 // The text with its markers as buttons. Code keeps its brackets: a marker in there is not a citation.
 function pieces(text, cited, number) {
-  return text.split(/(```[\s\S]*?```|`[^`\n]*`|\[S\d+\])/).filter(Boolean).map((piece) => {
+  const split = text.split(/(```[\s\S]*?```|`[^`\n]*`|\[S\d+\])/);
+  // A raised number stands at its word: the blank before a marker is for readers of the plain text.
+  const close = split.map((piece, i) => (cited.has((split[i + 1] || "").slice(1, -1)) ? piece.replace(/ +$/, "") : piece));
+  return close.filter(Boolean).map((piece) => {
     if (piece.startsWith("`")) return make("code", "", piece.replace(/^`+|`+$/g, ""));
     const citation = cited.get(piece.slice(1, -1));
     if (!citation || !piece.startsWith("[S")) return document.createTextNode(piece);
@@ -236,7 +239,7 @@ function noteOn(told) {
 
 function factsOf(told, ms) {
   const facts = make("ul", "facts");
-  const grounding = { grounded: "Every statement is cited", partial: "Partly cited", ungrounded: "Not cited" };
+  const grounding = { grounded: "Grounded in the sources", partial: "Partly cited", ungrounded: "Not cited" };
   facts.append(
     make("li", told.grounding, grounding[told.grounding] || told.grounding),
     make("li", "", `${(ms / 1000).toFixed(ms < 9950 ? 1 : 0)} s`),

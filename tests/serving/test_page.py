@@ -122,7 +122,7 @@ class TestInABrowser:
         async with Served(service()) as url:
             await asked(page, url, "When does the gate open?")
             await page.wait_for_selector(".facts")
-            assert await page.inner_text(".answer") == "The gate opens at high water 1."
+            assert await page.inner_text(".answer") == "The gate opens at high water1."
             source = page.locator("#source-1-S1")
             assert not await source.evaluate("element => element.open")
             await page.focus(".cite")

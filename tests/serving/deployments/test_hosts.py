@@ -1,0 +1,134 @@
+"""The hosts are plain classes: what they pass on, and how the retriever's keeps its library current."""
+
+import asyncio
+import pickle
+from dataclasses import dataclass
+
+import pytest
+
+from domain.errors import StageFailed, StorageError
+from domain.prompt import PromptPlan
+from domain.types import Query
+from serving.deployments.generator import GeneratorHost
+from serving.deployments.reranker import RerankerHost
+from serving.deployments.retriever import RetrieverHost
+from serving.deployments.rewriter import RewriterHost
+from serving.noop import NoOpGenerator, NoOpLibrary, noop_plan
+from tests.fakes import PUBLIC, FakeRetriever, FakeRewriter, ReversingReranker, ScriptedGenerator, hits
+from tests.serving.service import BELL, TIDE, SilentGenerator, soon
+
+PLAN = PromptPlan("Answer.", (), (), "Why?")
+
+
+@dataclass
+class FakeLibrary(FakeRetriever):
+    """A library whose refreshing can fail or take its time."""
+
+    refreshes: int = 0
+    trouble: Exception | None = None
+    ready: bool = False
+
+    async def refresh(self) -> None:
+        self.refreshes += 1
+        if self.trouble:
+            raise self.trouble
+        self.ready = True
+
+
+async def test_rewriter_reranker_and_generator_pass_on_what_they_host() -> None:
+    rewriter = RewriterHost(lambda: FakeRewriter(to="gate hours"))
+    assert (await rewriter.rewrite("when?", ())).query == Query("gate hours")
+    assert (await rewriter.paraphrase(Query("gate"))).variants == ("about gate",)
+    ranked = await RerankerHost(ReversingReranker).rerank(Query("gate"), hits(TIDE, BELL))
+    assert [hit.chunk for hit in ranked] == [BELL, TIDE]
+    pieces = [piece async for piece in GeneratorHost(NoOpGenerator).generate(PLAN)]
+    assert len(pieces) == 2
+
+
+async def test_a_caller_that_closes_the_stream_closes_the_generator() -> None:
+    scripted = ScriptedGenerator(("one ", "two "))
+    stream = GeneratorHost(lambda: scripted).generate(PLAN)
+    await anext(stream)
+    await stream.aclose()
+    assert scripted.closed
+
+
+async def test_a_silent_generator_is_closed_by_a_cancelled_caller() -> None:
+    silent = SilentGenerator()
+    stream = GeneratorHost(lambda: silent).generate(PLAN)
+    waiting = asyncio.ensure_future(anext(stream))
+    await silent.started.wait()
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await stream.aclose()
+    assert silent.closed.is_set()
+
+
+async def test_the_first_question_waits_for_the_first_refresh_and_refreshing_goes_on() -> None:
+    library = FakeLibrary(hits(TIDE))
+    host = RetrieverHost(lambda: library, refresh_s=0.01)
+    await host.check_health()
+    assert await host.ready()
+    found = await host.retrieve(Query("gate"), PUBLIC, "v1", 3)
+    assert found.hits == hits(TIDE)
+    assert await host.chunks(["tides#0"], PUBLIC, "v1") == (TIDE,)
+    assert await soon(lambda: library.refreshes >= 3)
+    host.close()
+
+
+async def test_many_first_questions_cause_one_refresh() -> None:
+    library = FakeLibrary(hits(TIDE))
+    host = RetrieverHost(lambda: library, refresh_s=60)
+    await asyncio.gather(*(host.retrieve(Query("gate"), PUBLIC, "v1", 3) for _ in range(5)))
+    assert library.refreshes == 1
+    host.close()
+
+
+async def test_a_library_that_cannot_be_opened_at_all_is_unhealthy_and_tried_again() -> None:
+    library = FakeLibrary(trouble=StorageError("The disk is away."))
+    host = RetrieverHost(lambda: library, refresh_s=60)
+    with pytest.raises(StorageError):
+        await host.check_health()
+    library.trouble = None
+    await host.check_health()
+    host.close()
+
+
+async def test_a_registry_that_fails_later_is_told_once_and_the_library_goes_on_answering(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    library = FakeLibrary(hits(TIDE))
+    host = RetrieverHost(lambda: library, refresh_s=0.005)
+    await host.check_health()
+    library.trouble = StorageError("The disk is away.")
+    assert await soon(lambda: library.refreshes > 5)
+    await host.check_health()
+    assert (await host.retrieve(Query("gate"), PUBLIC, "v1", 3)).hits
+    assert len([record for record in caplog.records if "The disk is away" in record.getMessage()]) == 1
+    host.close()
+
+
+async def test_a_host_that_nobody_keeps_current_is_unhealthy() -> None:
+    host = RetrieverHost(lambda: FakeLibrary(hits(TIDE)), refresh_s=60)
+    await host.check_health()
+    host.close()
+    await asyncio.sleep(0)
+    with pytest.raises(RuntimeError, match="replaced"):
+        await host.check_health()
+
+
+async def test_a_failed_search_stays_a_failure() -> None:
+    host = RetrieverHost(lambda: FakeLibrary(error=StageFailed("It broke.", "retriever")), refresh_s=60)
+    with pytest.raises(StageFailed):
+        await host.retrieve(Query("gate"), PUBLIC, "v1", 3)
+    host.close()
+
+
+def test_a_plan_travels_to_other_processes() -> None:
+    assert pickle.loads(pickle.dumps(noop_plan())) == noop_plan()
+
+
+async def test_the_no_op_library_finds_what_it_hands_out_by_id() -> None:
+    library = NoOpLibrary()
+    [hit, *_] = (await library.retrieve(Query("gate"), PUBLIC, "noop", 4)).hits
+    assert await library.chunks([hit.chunk.id, "x"], PUBLIC, "noop") == (hit.chunk,)
