@@ -1,11 +1,10 @@
 """Documents cut into passages: strategies as functions, and the CHUNKERS table at the foot.
 
 Every strategy works on spans of the document's own text, so a passage is quoted exactly as it was written and
-nothing between two cuts can get lost. Sizes are estimated tokens: the encoder reads 256 at most and ignores the
-rest without a word, so the default leaves room for title and heading.
+nothing between two cuts can get lost. Sizes are estimated tokens (`cost` in cutting.py): the bundled encoder reads
+256 and ignores the rest without a word, so the default leaves room for title and heading.
 """
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -76,15 +75,6 @@ def indexed_text(chunk: Chunk) -> str:
     above = [chunk.source.title, *chunk.heading.split(" > ")]
     said = [part for i, part in enumerate(above) if part and part not in above[:i] and part != first_line]
     return "\n".join([*said, chunk.text])
-
-
-def estimate_tokens(text: str) -> int:
-    """How many tokens a model will roughly count: one per 4 characters, or per 1.5 in scripts that use no spaces.
-
-    Within a third of word-piece and byte-pair tokenizers on English and Chinese prose; numbers and code come out
-    low. Blank text is 0.
-    """
-    return math.ceil(cost(text.strip()) - 1e-9)
 
 
 # ---------------------------------------------------------------------------------------------- strategies

@@ -1,5 +1,6 @@
 """Cutting documents: nothing lost, nothing above its size, ids that stay."""
 
+import math
 import random
 import re
 from dataclasses import replace
@@ -8,8 +9,10 @@ from itertools import pairwise
 import pytest
 
 from domain.errors import ConfigError
+from domain.packing import estimate_tokens
 from domain.types import Document
-from retrieval.chunking import CHUNKERS, check, chunks_of, estimate_tokens, indexed_text
+from retrieval.chunking import CHUNKERS, check, chunks_of, indexed_text
+from retrieval.cutting import cost
 
 SIZE = 40
 CUTTING = sorted(set(CHUNKERS) - {"whole"})
@@ -181,12 +184,10 @@ def test_whole_is_one_chunk_however_long() -> None:
     assert len(chunks_of(document("One pump. " * 1000), "whole", SIZE)) == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [("", 0), ("   ", 0), ("a", 1), ("four", 1), ("fives", 2), ("冷却液", 2), ("冷却液 pump", 4)],  # 2 + 5 / 4 -> 4
-)
-def test_tokens_are_estimated_by_script(text: str, tokens: int) -> None:
-    assert estimate_tokens(text) == tokens
+def test_sizes_are_the_estimate_of_packing_in_every_script() -> None:
+    for start in range(0, 0x31000, 50):
+        text = "".join(chr(point) for point in range(start, start + 50) if not 0xD800 <= point < 0xE000)
+        assert math.ceil(cost(text) - 1e-9) == estimate_tokens(text), hex(start)
 
 
 @pytest.mark.parametrize(
