@@ -173,11 +173,12 @@ def test_hidden_files_and_folders_are_skipped_with_one_line_each(tmp_path: Path)
     assert {name: outcome.code for name, outcome in outcomes.items()} == {".git": "hidden", ".notes.txt": "hidden"}
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the super-user may read everything")
 def test_a_file_that_may_not_be_read_fails_alone(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one")
     (tmp_path / "b.txt").write_text("two")
     (tmp_path / "a.txt").chmod(0)
+    if os.access(tmp_path / "a.txt", os.R_OK):
+        pytest.skip("this user may read everything")
     documents, outcomes = read(tmp_path)
     assert list(documents) == ["b.txt"]
     assert outcomes["a.txt"].code == "unreadable"

@@ -148,7 +148,6 @@ WRITES: dict[str, Callable[[FolderRegistry, Path], object]] = {
 }
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the super-user may write everywhere")
 @pytest.mark.parametrize("write", sorted(WRITES))
 def test_a_read_only_folder_serves_and_says_so_when_written(
     registry: FolderRegistry, tmp_path: Path, write: str
@@ -158,6 +157,8 @@ def test_a_read_only_folder_serves_and_says_so_when_written(
     for folder in folders:
         folder.chmod(0o500)
     try:
+        if os.access(registry.root, os.W_OK):
+            pytest.skip("this user may write everywhere")
         assert registry.rollout() == Rollout()
         assert [there.id for there in registry.versions()] == [V1]
         with pytest.raises(StorageError, match="serving works read-only"):
