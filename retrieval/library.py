@@ -115,7 +115,9 @@ class Library:
             why = f"could not be opened here: {problem}" if problem else "is not open here yet"
             return self._open[stable], (f"Version {version} {why}; {stable} answered.",)
         if version in self._wanted:
-            raise self._problems.get(version) or NotReady(
+            if problem := self._problems.get(version):
+                raise problem.with_traceback(None)  # kept and raised again: it would gather frames for ever
+            raise NotReady(
                 f"Index version {version} is not open yet: try again in a moment.", "retriever", retry_after_s=2
             )
         index = await self._opened(version)

@@ -34,7 +34,7 @@ def race(root: Path, rounds: int, won: "multiprocessing.Queue[int]") -> None:
 def test_between_processes_too_exactly_one_wins_each_revision(registry: FolderRegistry) -> None:
     context = multiprocessing.get_context("spawn")
     won: multiprocessing.Queue[int] = context.Queue()
-    racers = [context.Process(target=race, args=(registry.root, 20, won)) for _ in range(3)]
+    racers = [context.Process(target=race, args=(registry.root, 20, won)) for _ in range(2)]
     for racer in racers:
         racer.start()
     revisions = [won.get(timeout=60) for _ in range(20)]
