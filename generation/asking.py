@@ -47,7 +47,7 @@ class Asked:
 
 def asked(question: str) -> Asked:
     """The parts of a question. The word before a subject (pump P3) belongs to it and is not asked for."""
-    found = terms(question)
+    found = terms(_IDIOM.sub(" ", question))
     subjects = tuple(t for t in found if t.kind in (Kind.NAME, Kind.IDENTIFIER))
     qualifiers = tuple(t for t in found if t.kind is Kind.NUMBER)
     labels = {label.group(1) for subject in subjects for label in _label(subject).finditer(question)}
@@ -101,6 +101,7 @@ _FORM_STEMS = """
     earlier later longer shorter bigger smaller larger lower higher fewer faster slower sooner quick
 """
 _FORM = frozenset(_FORM_STEMS.split())  # what only says which kind of fact is wanted, or how new: cue and freshness
+_IDIOM = re.compile(r"\b(?:found|thought|said|known|believed|supposed) to be\b", re.IGNORECASE)
 _THEN = re.compile(r"\b(?:original(?:ly)?|initial(?:ly)?|at first|when it (?:began|started))\b", re.IGNORECASE)
 _NOW = re.compile(
     r"\b(?:now|today|current|currently|latest|newest|most recent|at present|still|these days)\b", re.IGNORECASE

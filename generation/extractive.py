@@ -165,6 +165,8 @@ class _Judge:
         fit *= 1.0 + 0.1 / (1 + last.place[0])  # retrieval already put the better passages first
         fit *= 1.0 + wanted.freshness * self._age[last.published]
         fit /= 1.0 + max(0.0, math.log2(max(len(last.sentence.text), 1) / 200)) * 0.1  # long ones match by accident
+        if _DISCLAIMS.search(last.sentence.text):
+            fit *= 0.3
         cost = sum(HOP_COST if any(self._says[c.place]) else BLIND_HOP_COST for c in chain[:-1])
         return fit - cost if fit > 0 else 0.0
 
@@ -280,6 +282,9 @@ def _not_covered(missing: Sequence[Term]) -> str:
 
 _END = re.compile(r"(?:\.{1,3}|[!…。！]+)$")
 _MARKER_LIKE = re.compile(r"\\?[\[［【]\s*[SsＳｓ]-?\d[\dSsＳｓ,;\s-]*\\?[\]］】](?:\([^)]*\))?")
+_DISCLAIMS = re.compile(
+    r"\b(?:confuse|mistake|mix(?:ed)? up|swap)\w*\b", re.IGNORECASE
+)  # names two things, tells of none
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _REFERS_BACK = re.compile(
     r"(?:It|They|He|She|Its|Their|His|Her|This|These|Those|That|Both|The (?:company|group|firm))\b"

@@ -44,12 +44,10 @@ class Term:
         return self.kind is not Kind.WORD
 
     def within(self, keys: frozenset[str]) -> bool:
-        """True when `keys` name it: of a name two words side by side, and most of them when there are more."""
+        """True when `keys` name it: all words of a name, side by side."""
         if len(self.keys) == 1:
             return self.keys[0] in keys
-        needed = len(self.keys) if len(self.keys) < 3 else -(-3 * len(self.keys) // 5)
-        pairs = (f"{first} {second}" for first, second in pairwise(self.keys))
-        return sum(key in keys for key in self.keys) >= needed and any(pair in keys for pair in pairs)
+        return all(f"{first} {second}" in keys for first, second in pairwise(self.keys))
 
 
 def terms(question: str) -> tuple[Term, ...]:
@@ -74,6 +72,10 @@ def terms(question: str) -> tuple[Term, ...]:
 
 
 def _named(name: list[str]) -> list[Term]:
+    while len(name) > 1 and key(name[0]) in _TITLES:
+        name = name[1:]
+    while len(name) > 1 and key(name[-1]) in _LEGAL_FORMS:
+        name = name[:-1]
     shown = re.sub(r"['’]s$", "", " ".join(name))
     return [Term(shown, tuple(key(part) for part in name), Kind.NAME)] if name else []
 
@@ -106,7 +108,8 @@ def keys(text: str) -> frozenset[str]:
             continue
         stem = key(token)
         found.update((stem, f"{before} {stem}", *ideas().get(stem, ())))
-        before = stem
+        if len(stem) > 1 or not before:
+            before = stem  # an initial does not part a name: Ada M. Holm is Ada Holm
         if match := _ISO_DATE.fullmatch(token):
             found.update((match[1], _MONTHS[int(match[2]) - 1], str(int(match[3]))))
         elif not token.isalnum():
@@ -190,12 +193,16 @@ _WRITTEN_DATE = re.compile(rf"\b(\d{{1,2}})\.? ({'|'.join(_MONTH_NAMES)})\.? (\d
 _LOWER_IN_TITLES = frozenset(["a", "an", "and", "at", "by", "for", "from", "in", "of", "on", "or", "the", "to", "with"])
 _ASKING = re.compile("为什么|什么时候|什么|多少|哪[个些里儿]?|怎么样?|谁|吗|呢|的|是|了|いつ|どこ|誰|何|ですか|ますか")
 
+_TITLES = frozenset(
+    ["dr", "mr", "mrs", "ms", "miss", "prof", "professor", "sir", "dame", "captain", "presid", "minist"]
+)
+_LEGAL_FORMS = frozenset(["inc", "ltd", "llc", "plc", "corp", "gmbh", "ag", "co"])
 _LIGHT_STEMS = """
     a about after all also an and any anyone are as at be been before being between both but by can could describ
     did do doe done down each either explain for from give given had has have he her here his how i if in into is it
     it's list mani may me mean more most much my name need no nor not of off on or other our out over pleas say she
     should so some state such tell than that the their them then there these they this those to too under up us use
     was we were what when where whether which while who whom whose whi why will with would you your kind sort type
-    exact exactli show find know get rid one
+    exact exactli show find know get got rid one sinc around
 """
 LIGHT = frozenset(_LIGHT_STEMS.split())  # as stems: what carries no subject in a question

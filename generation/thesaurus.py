@@ -16,7 +16,7 @@ fast speed quick rate knots
 hot cold warm temperature degrees celsius fahrenheit
 powerful capacity rating output megawatt kilowatt watts handle load
 old age founded foundation established origin incorporated history began beginning born created
-price cost charge fee tariff pay paid worth expensive cheap cheaper dearer list crowns euro dollar
+price cost charge fee tariff pay paid worth expensive cheap cheaper dearer value list crowns euro dollar
 budget ceiling expected cost estimate spend funding
 revenue turnover turned sales sold sell income earn
 profit margin earnings loss
@@ -57,6 +57,9 @@ travel trip journey
 holiday leave vacation absence
 rule policy guideline regulation
 change amend update new
+audit auditor books accounts checked
+cash liquid funds deposits
+orders backlog
 lawyer law lawsuit court sued sue legal
 person people who
 town city village place
