@@ -12,7 +12,7 @@ from statistics import fmean
 
 from domain.errors import ConfigError
 from domain.types import Outcome, Scorecard, Verdict
-from eval.metrics import metric
+from eval.metrics import metrics
 
 REQUIRED = {
     "recall": ("recall", "evidence_recall", "full_chain_recall"),
@@ -33,20 +33,19 @@ class Floor:
 def floors(wanted: Mapping[str, float], min_items: int = 1) -> tuple[Floor, ...]:
     """Checked floors from a mapping of metric to floor. Raises ConfigError naming every problem at once."""
     problems = []
-    for name, floor in wanted.items():
-        try:
-            metric(name)
-        except ConfigError as error:
-            problems.append(str(error).rstrip("."))
-        if not 0.0 <= floor <= 1.0:
-            problems.append(f"{name} {floor!r} is not in 0..1")
+    try:
+        metrics(tuple(wanted))
+    except ConfigError as error:
+        problems.append(str(error).rstrip("."))
+    # NaN is no number in 0..1 either: every comparison with it is false.
+    problems += [f"{name} {floor!r} is not in 0..1" for name, floor in wanted.items() if not 0.0 <= floor <= 1.0]
     bases = {name.partition("@")[0] for name in wanted}
-    for kind, names in REQUIRED.items():
-        if bases.isdisjoint(names):
-            problems.append(f"no {kind} gate (one of: {', '.join(names)})")
+    problems += [
+        f"no {kind} gate (one of: {', '.join(names)})" for kind, names in REQUIRED.items() if bases.isdisjoint(names)
+    ]
     if problems:
         raise ConfigError(f"evaluation.floors cannot guard a promotion: {'; '.join(problems)}.")
-    return tuple(Floor(name, floor, min_items) for name, floor in sorted(wanted.items()))
+    return tuple(Floor(name, float(floor), min_items) for name, floor in sorted(wanted.items()))
 
 
 def judge(scorecard: Scorecard, gates: Sequence[Floor]) -> tuple[Verdict, ...]:
@@ -54,19 +53,26 @@ def judge(scorecard: Scorecard, gates: Sequence[Floor]) -> tuple[Verdict, ...]:
     return tuple(_judge(scorecard, gate) for gate in gates)
 
 
+def worst(verdicts: Sequence[Verdict]) -> Outcome:
+    """The worst outcome of the gates that bind; nothing bound is nothing measured: ERROR."""
+    return max((verdict.outcome for verdict in verdicts if not verdict.advisory), default=Outcome.ERROR)
+
+
 def digest(gates: Sequence[Floor]) -> str:
-    """A fingerprint of the gate list, which a decision is bound to."""
+    """A fingerprint of the gate list, which a decision is bound to; the order of the list does not enter."""
     rows = sorted([gate.metric, gate.floor, gate.min_items, gate.advisory] for gate in gates)
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:12]
 
 
 def _judge(scorecard: Scorecard, gate: Floor) -> Verdict:
-    values = [v for v in scorecard.values.get(gate.metric, {}).values() if v is not None]
+    if gate.metric not in scorecard.values:
+        return Verdict(gate.metric, Outcome.ERROR, "not measured: the scorecard does not have it", gate.advisory)
+    values = [value for value in scorecard.values[gate.metric].values() if value is not None]
     if not values:
         reason = f"not measured: none of the questions of {scorecard.dataset} is eligible"
         return Verdict(gate.metric, Outcome.ERROR, reason, gate.advisory)
     mean = fmean(values)
-    reason = f"{mean:.3f} over {len(values)} questions, floor {gate.floor:.3f}"
+    reason = f"{mean:.4f} over {len(values)} questions, floor {gate.floor:.4f}"
     if len(values) < gate.min_items:
         return Verdict(gate.metric, Outcome.INCONCLUSIVE, f"{reason}, needs {gate.min_items} questions", gate.advisory)
     return Verdict(gate.metric, Outcome.PASS if mean >= gate.floor else Outcome.FAIL, reason, gate.advisory)

@@ -11,27 +11,29 @@ from typing import TypeVar
 from domain.errors import StageFailed
 from domain.types import Scorecard
 from eval.client import Client, Failure
-from eval.metrics import Observed, metric
+from eval.metrics import Observed, metrics
 from eval.questions import Question, fingerprint
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Progress = Callable[[int, int], None]  # (done, of how many)
 
 
 async def evaluate(
     client: Client,
-    version: str,
     questions: Sequence[Question],
-    metrics: Sequence[str],
+    names: Sequence[str],
     *,
     workers: int = 4,
-    progress: Callable[[int], None] = lambda done: None,
+    progress: Progress = lambda done, total: None,
 ) -> tuple[Scorecard, tuple[Observed, ...]]:
     """The named metrics for every question, and what was observed, in the order of `questions`.
 
-    A failed request stays in: it scores zero where it is eligible. When all of them fail there is nothing to score,
-    and StageFailed says what the first one said.
+    The scorecard names the version that answered; all of them, where a canary took a share. A failed request stays
+    in: it scores zero where it is eligible. When all of them fail there is nothing to score, and StageFailed says
+    what the first one said. Raises ConfigError for unknown metrics before anything is asked.
     """
+    wanted = metrics(names)
 
     async def observe(question: Question) -> Observed:
         return Observed(question, await client.ask(question.query, question.scope, question.history))
@@ -42,8 +44,9 @@ async def evaluate(
         raise StageFailed(
             f"All {len(observed)} questions failed, the first with {failures[0].code}: {failures[0].message}"
         )
-    values = {name: {o.question.id: metric(name)(o) for o in observed} for name in metrics}
-    return Scorecard(version, fingerprint(questions), values), observed
+    versions = sorted({o.response["index_version"] for o in observed if not isinstance(o.response, Failure)})
+    values = {name: {o.question.id: measure(o) for o in observed} for name, measure in wanted.items()}
+    return Scorecard(", ".join(versions), fingerprint(questions), values), observed
 
 
 def means(scorecard: Scorecard) -> dict[str, tuple[float, int]]:
@@ -56,9 +59,12 @@ async def each(
     items: Sequence[Item],
     work: Callable[[Item], Awaitable[Result]],
     workers: int,
-    progress: Callable[[int], None] = lambda done: None,
+    progress: Progress = lambda done, total: None,
 ) -> list[Result]:
-    """Results of `work` over `items`, in their order, at most `workers` at a time; `progress` gets the count done."""
+    """Results of `work` over `items`, in their order, at most `workers` at a time.
+
+    The first exception ends the others and comes out as itself; nothing is running when this returns or raises.
+    """
     slots, done = asyncio.Semaphore(workers), 0
 
     async def one(item: Item) -> Result:
@@ -66,9 +72,14 @@ async def each(
         async with slots:
             result = await work(item)
         done += 1
-        progress(done)
+        progress(done, len(items))
         return result
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(item)) for item in items]
-    return [task.result() for task in tasks]
+    # Not a TaskGroup: it would wrap one refused connection in an exception group, which no caller expects.
+    tasks = [asyncio.create_task(one(item)) for item in items]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

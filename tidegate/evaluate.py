@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from domain.errors import BadRequest
+from domain.errors import BadRequest, StageFailed
 from domain.types import Outcome
 from tidegate.config import AsJson
-from tidegate.console import Code, loaded, note, say, say_json
+from tidegate.console import Code, complain, loaded, note, say, say_json
 from tidegate.progress import progress
 
 if TYPE_CHECKING:
+    from eval.beir import Retrieved
+    from eval.questions import Question
+    from tidegate.measuring import Measured
     from tidegate.settings import Settings
 
 OUTCOME_CODES = {
@@ -41,49 +44,69 @@ def evaluate(
 ) -> Code:
     """Measure a version under the settings that would serve it. Records a decision that promotion asks for."""
     settings = loaded(ctx).settings
-    if beir is not None:
-        return _on_collection(settings, beir, version, url, split, queries, rerank)
-    if split or queries:
-        raise BadRequest("--split and --queries belong to --beir DIR.", "beir")
-    return _on_questions(settings, version, questions, slice, url, as_json)
+    if beir is not None and questions is not None:
+        raise BadRequest("--questions and --beir are two measurements: ask for one.", "questions")
+    if beir is None and (split or queries or not rerank):
+        raise BadRequest("--split, --queries and --no-rerank belong to --beir DIR.", "beir")
+    try:
+        if beir is not None:
+            return _on_collection(settings, beir, version, url, split, queries, rerank)
+        return _on_questions(settings, version, questions, slice, url, as_json)
+    except StageFailed as error:  # neither good nor bad: there is no number
+        complain(str(error))
+        return Code.NOT_MEASURED
 
 
 def _on_questions(settings: "Settings", version: str, path: Path | None, part: str, url: str, as_json: bool) -> Code:
     from eval.client import Client
-    from eval.gates import judge
-    from eval.harness import means
+    from eval.gates import worst
     from tidegate.measuring import decide, measure
 
     chosen = question_set(settings, path, part)
-    with progress() as report:
-        if url:
-            client = Client.to_url(url)
-            scorecard, gates = asyncio.run(measure(settings, version or "served", chosen, report, client))
-            verdicts, outcome = judge(scorecard, gates), None
-            note("measured over HTTP: no decision is recorded, because the served settings are not known here")
-        else:
-            name = newest(settings, version)
-            measured = asyncio.run(decide(settings, name, chosen, report))
-            scorecard, verdicts, outcome = measured.scorecard, measured.decision.verdicts, measured.decision.outcome
-    worst = outcome if outcome is not None else max(verdict.outcome for verdict in verdicts)
-    if as_json:
-        say_json(
-            {
-                "version": scorecard.version,
-                "questions": scorecard.dataset,
-                "n": len(chosen),
-                "metrics": {name: {"mean": mean, "n": n} for name, (mean, n) in means(scorecard).items()},
-                "verdicts": [{"gate": v.gate, "outcome": v.outcome.name, "reason": v.reason} for v in verdicts],
-                "outcome": worst.name,
-            }
+    if url:
+        note(
+            "no decision is recorded: the settings served there are not known here. The service must trust the "
+            "X-Tidegate headers, or every question is asked as its anonymous reader"
         )
-        return OUTCOME_CODES[worst]
-    for name, (mean, n) in means(scorecard).items():
-        say(f"{name:<20} {mean:.3f}  over {n} questions")
-    for verdict in verdicts:
+        client = Client.to_url(url, version or None)
+        with progress() as report:
+            measured = asyncio.run(measure(settings, chosen, report, client))
+    else:
+        name = newest(settings, version)
+        with progress() as report:
+            measured = asyncio.run(decide(settings, name, chosen, report)).measured
+    if measured.failures:
+        counts = ", ".join(f"{n} {code}" for code, n in measured.failures.items())
+        note(f"{sum(measured.failures.values())} of {len(chosen)} requests failed and score zero: {counts}")
+    outcome = worst(measured.verdicts)
+    (_print_json if as_json else _print_lines)(measured, len(chosen), outcome)
+    return OUTCOME_CODES[outcome]
+
+
+def _print_json(measured: "Measured", n: int, outcome: Outcome) -> None:
+    from eval.harness import means
+
+    say_json(
+        {
+            "version": measured.scorecard.version,
+            "questions": measured.scorecard.dataset,
+            "n": n,
+            "failed": dict(measured.failures),
+            "metrics": {name: {"mean": mean, "n": n} for name, (mean, n) in means(measured.scorecard).items()},
+            "verdicts": [{"gate": v.gate, "outcome": v.outcome.name, "reason": v.reason} for v in measured.verdicts],
+            "outcome": outcome.name,
+        }
+    )
+
+
+def _print_lines(measured: "Measured", n: int, outcome: Outcome) -> None:
+    from eval.harness import means
+
+    for name, (mean, eligible) in means(measured.scorecard).items():
+        say(f"{name:<20} {mean:.3f}  over {eligible} questions")
+    for verdict in measured.verdicts:
         say(f"{verdict.outcome.name:<12} {verdict.gate}: {verdict.reason}")
-    say(f"{worst.name}: version {scorecard.version}, question set {scorecard.dataset}")
-    return OUTCOME_CODES[worst]
+    say(f"{outcome.name}: version {measured.scorecard.version}, {n} questions of set {measured.scorecard.dataset}")
 
 
 def _on_collection(
@@ -92,16 +115,17 @@ def _on_collection(
     from eval.client import Client
     from tidegate.measuring import BEIR_CHUNKS, local_client, measure_beir
 
-    if rerank and settings.rerank.backend == "none":
+    if not url and rerank and settings.rerank.backend == "none":
         raise BadRequest("rerank.backend is none: add --no-rerank, or choose a reranker.", "rerank")
     if not rerank:
         settings = settings.model_copy(update={"rerank": settings.rerank.model_copy(update={"backend": "none"})})
     k = settings.retrieval.max_k if url else BEIR_CHUNKS
     name = version if url else newest(settings, version)
-    note(f"searching {'at ' + url if url else 'version ' + name}, {'reranked' if rerank else 'not reranked'}")
+    how = f"{k} chunks a query, {'reranked' if rerank else 'not reranked'}"
+    note(f"searching {f'at {url}' if url else f'version {name}'}, {how}")
 
-    async def work() -> dict[str, float | int]:
-        client = Client.to_url(url) if url else await local_client(settings, name)
+    async def work() -> "Retrieved":
+        client = Client.to_url(url, name or None) if url else await local_client(settings, name)
         return await measure_beir(
             settings,
             folder,
@@ -114,13 +138,19 @@ def _on_collection(
         )
 
     with progress() as report:
-        result = asyncio.run(work())
-    say_json(result)
+        found = asyncio.run(work())
+    if found.unscorable:
+        note(f"{len(found.unscorable)} judged queries have no relevant document: not scorable, in no mean")
+    if found.textless:
+        note(f"{len(found.textless)} judged queries have no text in the file of queries: not asked, in no mean")
+    if not found.means["recall@100"]:
+        note(f"no query found any relevant document: was {name or 'that version'} built from {folder}?")
+    say_json({**found.means, "n": found.n})
     return Code.DONE
 
 
-def question_set(settings: "Settings", path: Path | None, part: str = "frozen"):  # type: ignore[no-untyped-def]
-    """The questions to measure on: a tuple of Question, at most evaluation.questions of the wanted slice."""
+def question_set(settings: "Settings", path: Path | None, part: str = "frozen") -> "tuple[Question, ...]":
+    """The questions to measure on, at most evaluation.questions of the wanted slice. Raises BadRequest for none."""
     from eval.questions import load
     from tidegate.measuring import draw
     from tidegate.sample import questions_path
@@ -129,7 +159,10 @@ def question_set(settings: "Settings", path: Path | None, part: str = "frozen"):
         raise BadRequest(f"There is no slice {part!r}: dev, frozen or all.", "slice")
     source = path or questions_path(settings)
     if path is None and not source.exists():
-        raise BadRequest("There is no question set: name one with --questions FILE.", "questions")
+        raise BadRequest(
+            "There is no question set: name one with --questions FILE, or make the sample library with tidegate up.",
+            "questions",
+        )
     everything = load(source)
     wanted = tuple(q for q in everything if part in ("all", q.slice))
     if not wanted:

@@ -3,6 +3,8 @@
 The decision is bound to what was measured, so that nothing else can be promoted on it.
 """
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version as installed
@@ -10,13 +12,14 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from domain.types import Binding, Decision, Scope, Scorecard
-from eval.gates import Floor, digest, floors, judge
+from domain.types import Binding, Decision, Scope, Scorecard, Verdict
+from eval.gates import digest, floors, judge
 from eval.questions import Question, fingerprint
 from tidegate.effective import digest as settings_digest
 from tidegate.progress import Report
 
 if TYPE_CHECKING:
+    from eval.beir import Retrieved
     from eval.client import Client
     from tidegate.settings import Settings
 
@@ -27,9 +30,18 @@ BEIR_CHUNKS = 300  # per query: leaves room for 100 documents of three chunks ea
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """An evaluation: per-question values, and the decision over them."""
+    """An evaluation: values per question, a verdict per floor, and how many requests failed with which code."""
 
     scorecard: Scorecard
+    verdicts: tuple[Verdict, ...]
+    failures: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """An evaluation with the decision that was recorded about it."""
+
+    measured: Measured
     decision: Decision
 
 
@@ -43,44 +55,50 @@ def draw(questions: tuple[Question, ...], n: int, seed: int) -> tuple[Question, 
 
 def binding(settings: "Settings", version: str, questions: tuple[Question, ...]) -> Binding:
     """What a decision about `version` must speak of to be about what would be served."""
-    gates = floors(settings.evaluation.floors)
-    code = installed("tidegate")
-    return Binding(version, fingerprint(questions), settings_digest(settings), digest(gates), code)
+    return Binding(
+        version=version,
+        dataset=fingerprint(questions),
+        settings=settings_digest(settings),
+        gates=digest(floors(settings.evaluation.floors)),
+        code=installed("tidegate"),
+    )
 
 
-async def measure(
-    settings: "Settings", version: str, questions: tuple[Question, ...], report: Report, client: "Client"
-) -> tuple[Scorecard, tuple[Floor, ...]]:
-    """The scorecard of `version` over `questions`, and the floors it will be held to."""
+async def measure(settings: "Settings", questions: tuple[Question, ...], report: Report, client: "Client") -> Measured:
+    """What `client` gets for `questions`, held to the floors of the settings. Closes the client.
+
+    Raises StageFailed when every question fails.
+    """
+    from eval.client import Failure
     from eval.harness import evaluate
 
     gates = floors(settings.evaluation.floors)
-    metrics = tuple(dict.fromkeys([*(gate.metric for gate in gates), *ALWAYS]))
+    names = tuple(dict.fromkeys([*(gate.metric for gate in gates), *ALWAYS]))
     async with client:
-        scorecard, _ = await evaluate(
+        scorecard, observed = await evaluate(
             client,
-            version,
             questions,
-            metrics,
+            names,
             workers=settings.evaluation.workers,
-            progress=lambda done: report("evaluating", done, len(questions)),
+            progress=lambda done, total: report("evaluating", done, total),
         )
-    return scorecard, gates
+    failures = Counter(o.response.code for o in observed if isinstance(o.response, Failure))
+    return Measured(scorecard, judge(scorecard, gates), dict(sorted(failures.items())))
 
 
-async def decide(settings: "Settings", version: str, questions: tuple[Question, ...], report: Report) -> Measured:
+async def decide(settings: "Settings", version: str, questions: tuple[Question, ...], report: Report) -> Decided:
     """The decision about `version`, measured in this process under the served settings, and recorded."""
     from tidegate.compose import make_registry
 
-    scorecard, gates = await measure(settings, version, questions, report, await local_client(settings, version))
+    measured = await measure(settings, questions, report, await local_client(settings, version))
     decision = Decision(
         binding=binding(settings, version, questions),
-        verdicts=judge(scorecard, gates),
+        verdicts=measured.verdicts,
         run_id="",
         decided_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     make_registry(settings).record(decision)
-    return Measured(scorecard, decision)
+    return Decided(measured, decision)
 
 
 async def measure_beir(
@@ -93,13 +111,13 @@ async def measure_beir(
     rerank: bool,
     k: int,
     report: Report,
-) -> dict[str, float | int]:
-    """ndcg@10, recall@10, recall@100 and n of a BEIR collection through `/v1/search`."""
+) -> "Retrieved":
+    """ndcg@10, recall@10 and recall@100 of a BEIR collection through `/v1/search`. Closes the client."""
     from eval.beir import measure as measure_collection
     from eval.questions import load_beir
 
-    queries, qrels = load_beir(folder, split, queries_file)
     async with client:
+        queries, qrels = load_beir(folder, split, queries_file)
         return await measure_collection(
             client,
             queries,
@@ -108,7 +126,7 @@ async def measure_beir(
             rerank=rerank,
             k=k,
             workers=settings.evaluation.workers,
-            progress=lambda done: report("searching", done, len(queries)),
+            progress=lambda done, total: report("searching", done, total),
         )
 
 
