@@ -108,6 +108,7 @@ def _switches(folder: Path, haproxy: str) -> dict[str, str]:
         "RAY_AUTH_TOKEN_PATH": str(token),
         # Handles call replicas by gRPC on the replica's own loop: 17 ms become 9 ms over four hops.
         "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
+        "RAY_worker_niceness": "0",  # Ray gives way to everything else on a machine by default; a service should not
         # An idle replica has nothing to drain; with the default of 30 s every stop takes as long.
         "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": os.environ.get(
             "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S", "1"
@@ -122,9 +123,10 @@ def _switches(folder: Path, haproxy: str) -> dict[str, str]:
     metrics_port, stats_port = free_port(), free_port()
     return switches | {
         # A question in a gateway that dies is sent to the other one, as long as no byte of a reply has been seen. The
-        # whole request must fit the buffer for that: 64 KiB is a long conversation.
+        # whole request must fit the buffer for that: 64 KiB is a long conversation. The first tries may still go to the
+        # dead one.
         "RAY_SERVE_HAPROXY_RETRY_ON": "conn-failure empty-response",
-        "RAY_SERVE_HAPROXY_RETRIES": "2",
+        "RAY_SERVE_HAPROXY_RETRIES": "4",
         "RAY_SERVE_HAPROXY_TUNE_BUFSIZE": str(64 << 10),
         "RAY_SERVE_HAPROXY_HEALTH_CHECK_INTER": "1s",
         "RAY_SERVE_HAPROXY_NBTHREAD": str(min(4, os.cpu_count() or 1)),
@@ -139,21 +141,29 @@ def _switches(folder: Path, haproxy: str) -> dict[str, str]:
         "RAY_SERVE_FALLBACK_PROXY_HTTP_PORT": str(free_port()),
         "RAY_SERVE_DIRECT_INGRESS_MIN_HTTP_PORT": str(first),
         "RAY_SERVE_DIRECT_INGRESS_MAX_HTTP_PORT": str(first + 39),
-        "RAY_SERVE_HAPROXY_BINARY_PATH": str(_closed_haproxy(folder, haproxy, (metrics_port, stats_port))),
+        "RAY_SERVE_HAPROXY_BINARY_PATH": str(_our_haproxy(folder, haproxy, (metrics_port, stats_port))),
     }
 
 
-def _closed_haproxy(folder: Path, binary: str, side_ports: tuple[int, int]) -> Path:
-    """A script in place of HAProxy which first closes its two side ports to everybody but this machine.
+def _our_haproxy(folder: Path, binary: str, side_ports: tuple[int, int]) -> Path:
+    """A script in place of HAProxy which changes two things in what Ray configures; Ray has no switch for them.
 
-    Ray's template binds statistics and metrics to all interfaces and has no switch for it.
+    A question goes to another gateway only if HAProxy holds all of it, and it holds a body only when told to wait for
+    it, which needs an end. And statistics and metrics are closed to everybody but this machine.
     """
+    ports = "|".join(map(str, side_ports))
+    wait = r"\n    option http-buffer-request\n    timeout http-request 30s"
     script = folder / "haproxy.sh"
     script.write_text(
-        "#!/bin/sh\n"
-        'for argument; do case "$argument" in *.cfg)\n'
-        f"""  sed -i -E 's/^( *bind )[*]?:({"|".join(map(str, side_ports))})$/\\1127.0.0.1:\\2/' "$argument";;\n"""
-        f"esac; done\nexec '{binary}' \"$@\"\n"
+        f"""#!/bin/sh
+for argument; do
+  case "$argument" in *.cfg)
+    grep -q http-buffer-request "$argument" || sed -i 's/^defaults$/defaults{wait}/' "$argument"
+    sed -i -E 's/^( *bind )[*]?:({ports})$/\\1127.0.0.1:\\2/' "$argument"
+  esac
+done
+exec '{binary}' "$@"
+"""
     )
     script.chmod(0o700)
     return script

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from serving.graph import APP, Running
+from serving.graph import APP
+from tests.ray.conftest import Graph
 from tests.ray.load import Load
 
 pytestmark = [
@@ -17,7 +18,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecatedSince20"),  # Ray's own models
 ]
 
-DEPLOYMENTS = ("gateway", "rewriter", "retriever", "reranker", "generator")
+DEPLOYMENTS = ("gateway", "rewriter", "retriever", "reranker", "generator", "gateway")
 
 
 def pids(deployment: str) -> list[int]:
@@ -40,7 +41,7 @@ def wait_for_two(deployment: str, within_s: float = 60.0) -> list[int]:
 
 
 @pytest.mark.parametrize("deployment", DEPLOYMENTS)
-def test_no_request_fails_when_a_replica_is_killed_under_load(graph: Running, deployment: str) -> None:
+def test_no_request_fails_when_a_replica_is_killed_under_load(graph: Graph, deployment: str) -> None:
     victim = wait_for_two(deployment)[0]
     with Load(graph.url) as load:
         time.sleep(1.5)
