@@ -165,10 +165,18 @@ class _Judge:
         fit *= 1.0 + 0.1 / (1 + last.place[0])  # retrieval already put the better passages first
         fit *= 1.0 + wanted.freshness * self._age[last.published]
         fit /= 1.0 + max(0.0, math.log2(max(len(last.sentence.text), 1) / 200)) * 0.1  # long ones match by accident
+        if self._contradicts(last):
+            fit *= 0.3
         if _DISCLAIMS.search(last.sentence.text):
             fit *= 0.3
         cost = sum(HOP_COST if any(self._says[c.place]) else BLIND_HOP_COST for c in chain[:-1])
         return fit - cost if fit > 0 else 0.0
+
+    def _contradicts(self, candidate: Candidate) -> bool:
+        """True when a sentence names years, and not one that is asked about."""
+        years = {key for key in candidate.own if _YEAR.fullmatch(key)}
+        asked_for = {q.keys[0] for q in self.wanted.qualifiers if _YEAR.fullmatch(q.keys[0])}
+        return bool(years and asked_for) and years.isdisjoint(asked_for)
 
     def most_telling(self, quoted: Sequence[Candidate]) -> list[Candidate]:
         """The quoted sentences that say most of the words asked: a year must hold for these, not for one on the way."""
@@ -202,10 +210,12 @@ def _names(text: str) -> tuple[Term, ...]:
 
 def _about(subject: Term, candidate: Candidate) -> float:
     """How much a sentence is about a subject: 1 when it names it, less when only its title or passage does."""
-    for keys_there, share in ((candidate.own, 1.0), (candidate.above, 0.9), (candidate.around, 0.5)):
-        if subject.within(keys_there):
-            return share
-    return 0.0
+    if subject.within(candidate.own):
+        return 1.0
+    others = _names(candidate.sentence.text)
+    if subject.within(candidate.above):
+        return 0.3 if any(other.kind is subject.kind is Kind.IDENTIFIER for other in others) else 0.9
+    return (0.15 if others else 0.5) if subject.within(candidate.around) else 0.0
 
 
 def _says(term: Term, candidate: Candidate) -> float:
