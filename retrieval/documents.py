@@ -143,25 +143,32 @@ class Corpus:
             for entry in sorted([*files, *folders]):
                 path = Path(folder, entry)
                 name = _readable(path.relative_to(self.root).as_posix())
-                is_folder = entry in folders
-                if entry.startswith("."):
-                    self._skip(name, "hidden", "the name begins with a dot")
-                elif path.is_symlink() and not path.resolve().is_relative_to(top):
-                    self._skip(
-                        name, "outside", f"is a link that leaves the corpus, to {_readable(str(path.resolve()))}"
-                    )
-                elif path.is_symlink() and is_folder:
-                    self._skip(name, "link", "is a link to a folder that is read under its own name")
-                elif is_folder:
+                try:
+                    left_out = _left_out(path, entry in folders, top)
+                except OSError as error:  # a folder whose names may be listed, but not what they stand for
+                    unreadable(error)
                     continue
-                elif path.is_file():
+                if left_out:
+                    self._skip(name, *left_out)
+                elif entry not in folders:
                     yield path, name
-                else:
-                    self._skip(name, "not_a_file", "is a broken link" if path.is_symlink() else "is not a regular file")
             folders[:] = [entry for entry in folders if not entry.startswith(".")]
 
     def _skip(self, name: str, code: str, reason: str) -> None:
         self.outcomes.append(FileOutcome(name, FileStatus.SKIPPED, code, reason))
+
+
+def _left_out(path: Path, is_folder: bool, top: Path) -> tuple[str, str] | None:
+    """Why an entry is not looked into, as code and reason; None for plain files and folders."""
+    if path.name.startswith("."):
+        return "hidden", "the name begins with a dot"
+    if path.is_symlink() and not path.resolve().is_relative_to(top):
+        return "outside", f"is a link that leaves the corpus, to {_readable(str(path.resolve()))}"
+    if path.is_symlink() and is_folder:
+        return "link", "is a link to a folder that is read under its own name"
+    if not is_folder and not path.is_file():
+        return "not_a_file", "is a broken link" if path.is_symlink() else "is not a regular file"
+    return None
 
 
 # ---------------------------------------------------------------------------------------------- readers

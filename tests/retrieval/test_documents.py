@@ -184,6 +184,22 @@ def test_a_file_that_may_not_be_read_fails_alone(tmp_path: Path) -> None:
     assert outcomes["a.txt"].code == "unreadable"
 
 
+def test_a_folder_that_may_not_be_entered_fails_alone(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x.txt").write_text("one")
+    (tmp_path / "b.txt").write_text("two")
+    for mode in (0o000, 0o400):  # not even its names; its names, but nothing in it
+        (tmp_path / "a").chmod(mode)
+        try:
+            if os.access(tmp_path / "a", os.X_OK):
+                pytest.skip("this user may enter every folder")
+            documents, outcomes = read(tmp_path)
+        finally:
+            (tmp_path / "a").chmod(0o700)
+        assert list(documents) == ["b.txt"]
+        assert {outcome.code for path, outcome in outcomes.items() if path.startswith("a")} == {"unreadable"}
+
+
 def test_a_broken_archive_fails_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b'{"id": "a", "text": "one"}\n')[:-9])
     (tmp_path / "b.txt").write_text("two")
