@@ -152,13 +152,16 @@ def _pack(text: str, units: Iterable[Span], size: int, overlap: int) -> list[Spa
     """
     spans: list[Span] = []
     held: list[tuple[Span, float]] = []
+    total = 0.0  # cost of `held`
     fresh = 0  # how many of `held` no span has yet
     for unit in units:
         extra = cost(text[slice(*unit)])
-        if fresh and sum(c for _, c in held) + extra > size:
+        if fresh and total + extra > size:
             spans.append((held[0][0][0], held[-1][0][1]))
             held, fresh = _tail(held, min(overlap, size - extra)), 0
+            total = sum(c for _, c in held)
         held.append((unit, extra))
+        total += extra
         fresh += 1
     if fresh:
         rest = sum(c for _, c in held[-fresh:])

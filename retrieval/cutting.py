@@ -68,7 +68,7 @@ def characters(text: str, start: int, end: int, size: int) -> Iterator[Span]:
     for i in range(start, end):
         one = cost(text[i])
         total += one
-        if total > size and not unicodedata.combining(text[i]):
+        if total > size and unicodedata.category(text[i])[0] != "M":
             yield begin, i
             begin, total = i, one
     if begin < end:

@@ -168,9 +168,11 @@ def test_an_abbreviation_ends_no_sentence() -> None:
     assert all(chunk.text.endswith("noon.") for chunk in chunks)
 
 
-def test_a_letter_is_not_parted_from_its_accents() -> None:
-    text = "e\u0301" * 400
-    assert not any(chunk.text.startswith("\u0301") for chunk in chunks_of(document(text), "paragraph", SIZE))
+@pytest.mark.parametrize("letter", ["e\u0301", "ก\u0e31", "क\u093f"])
+def test_a_letter_is_not_parted_from_the_marks_upon_it(letter: str) -> None:
+    chunks = chunks_of(document(letter * 400), "paragraph", SIZE)
+    assert len(chunks) > 1
+    assert not any(chunk.text.startswith(letter[1]) for chunk in chunks)
 
 
 def test_an_overlap_repeats_whole_sentences_and_no_more_than_asked() -> None:
