@@ -50,9 +50,9 @@ class Client:
         """A client of a served address. Raises BadRequest when `url` is not one."""
         try:
             parsed = httpx2.URL(url)
-        except httpx2.InvalidURL as error:
-            raise BadRequest(f"{url!r} is no address ({error}): write it like http://127.0.0.1:8000.", "url") from error
-        if parsed.scheme not in ("http", "https") or not parsed.host:
+        except httpx2.InvalidURL:
+            parsed = httpx2.URL()
+        if parsed.scheme not in ("http", "https") or not parsed.host or (parsed.port or 0) > 65535:
             raise BadRequest(f"{url!r} is no address: write it like http://127.0.0.1:8000.", "url")
         return cls(httpx2.AsyncClient(base_url=parsed, timeout=timeout_s), version)
 

@@ -1,0 +1,262 @@
+"""What is measured about one answer: the numbers, who is eligible, and that failing never looks like answering."""
+
+from dataclasses import replace
+from random import Random
+from statistics import fmean
+from typing import Any
+
+import ir_measures
+import pytest
+from ir_measures import RR, R, nDCG
+
+from domain.errors import ConfigError
+from eval.client import Failure
+from eval.metrics import PLAIN, RANKED, Observed, metrics
+from eval.questions import Anchor, Question
+
+TIDE = Anchor("d1", "High water is at nine.")
+BELL = Anchor("d2", "The bell rings twice.")
+QUESTION = Question(
+    id="q1",
+    query="When is high water, and how often does the bell ring?",
+    answer="9 kilograms",
+    type="inference",
+    evidence=(TIDE, BELL),
+    hops=2,
+    slice="dev",
+    persona="visitor",
+    tenant="harbour",
+    groups=frozenset({"public"}),
+    aliases=("9 kg",),
+)
+NULL = replace(QUESTION, answer="", type="null", evidence=(), hops=0, aliases=())
+FAILED = Failure("timeout", "too slow")
+
+
+def passage(doc_id: str, quote: str = "Something else.") -> dict[str, str]:
+    return {"doc_id": doc_id, "quote": quote}
+
+
+def answer(*consulted: Any, cited: Any = (), text: str = "", status: str = "complete", **more: str) -> dict[str, Any]:
+    """A reply; passages named by document id alone quote nothing of the gold evidence."""
+    passages = [passage(p) if isinstance(p, str) else p for p in consulted]
+    fields = {"answer": text, "status": status, "grounding": "grounded", "index_version": "v1"}
+    return {**fields, "consulted": passages, "citations": list(cited), **more}
+
+
+def value(name: str, question: Question, response: Any) -> float | None:
+    return metrics((name,))[name](Observed(question, response))
+
+
+def about(*gold: str) -> Question:
+    """A question whose evidence lies in these documents."""
+    return replace(QUESTION, evidence=tuple(Anchor(doc_id, "A sentence.") for doc_id in gold))
+
+
+# ---------------------------------------------------------------------------------------------- ranked metrics
+
+
+def test_ndcg_and_recall_of_gold_documents_are_the_ones_on_paper() -> None:
+    # Gold d1 and d9; d1 stands at rank 2: gained 1/log2(3) = 0.6309, ideal 1 + 0.6309 = 1.6309.
+    found = answer("d5", "d1", "d6")
+    assert value("ndcg@3", about("d1", "d9"), found) == pytest.approx(0.6309 / 1.6309, abs=1e-4)
+    assert value("recall@3", about("d1", "d9"), found) == 0.5
+    assert value("mrr@3", about("d1", "d9"), found) == 0.5
+    assert value("recall@1", about("d1", "d9"), found) == 0
+
+
+def test_the_ideal_ranking_has_every_gold_document_found_or_not() -> None:
+    # qa: two relevant, one found at rank 1: 1 / 1.6309 = 0.6131; qb: two relevant, nothing found: 0.
+    qa, qb = about("d1", "d2"), about("d5", "d6")
+    assert value("ndcg@10", qa, answer("d1")) == pytest.approx(0.6131, abs=1e-4)
+    assert value("recall@10", qa, answer("d1")) == 0.5
+    assert (value("ndcg@10", qb, answer()), value("recall@10", qb, answer())) == (0, 0)
+
+
+def test_a_document_consulted_twice_counts_once_where_it_first_came() -> None:
+    found = answer("d1", "d1", "d1", "d2")
+    # By documents: d1, d2: both gold at ranks 1 and 2, so nDCG is 1 and not more.
+    assert value("ndcg@4", about("d1", "d2"), found) == 1
+    assert value("recall@4", about("d1", "d2"), found) == 1
+    assert value("mrr@4", about("d2"), found) == 0.5
+
+
+def test_the_cutoff_counts_passages() -> None:
+    found = answer("d1", "d1", "d2")
+    assert value("recall@2", about("d1", "d2"), found) == 0.5
+    assert value("recall@50", about("d1", "d2"), found) == 1, "a cutoff beyond the list is no error"
+
+
+def test_ranked_metrics_agree_with_ir_measures_on_random_rankings() -> None:
+    random = Random(3)
+    documents = [f"d{i}" for i in range(30)]
+    for _ in range(60):
+        ranking = random.sample(documents, random.randint(0, 20))
+        gold = random.sample(documents, random.randint(1, 6))
+        k = random.randint(1, 25)
+        qrels = {"q": dict.fromkeys(gold, 1)}
+        run = {"q": {doc_id: -float(rank) for rank, doc_id in enumerate(ranking)}}
+        oracle = ir_measures.calc_aggregate([nDCG @ k, R @ k, RR @ k], qrels, run)
+        for name, measure in ((f"ndcg@{k}", nDCG @ k), (f"recall@{k}", R @ k), (f"mrr@{k}", RR @ k)):
+            assert value(name, about(*gold), answer(*ranking)) == pytest.approx(oracle[measure]), (name, ranking, gold)
+
+
+def test_the_order_given_is_the_ranking_so_there_are_no_ties() -> None:
+    # q1 of the tie case: d1, d2, d3 in this order, d3 relevant: 1/3 and 1/log2(4) = 0.5, whatever the ids are called.
+    for names in (("d1", "d2", "d3"), ("z", "y", "x")):
+        assert value("mrr@3", about(names[2]), answer(*names)) == pytest.approx(1 / 3)
+        assert value("ndcg@3", about(names[2]), answer(*names)) == 0.5
+
+
+def test_evidence_recall_wants_the_whole_gold_sentence_in_its_own_document() -> None:
+    whole = passage("d1", "It is said:\n  High water\nis at nine. Then it falls.")  # line breaks do not matter
+    assert value("evidence_recall@6", QUESTION, answer(whole)) == 0.5
+    assert value("evidence_recall@6", QUESTION, answer(passage("d1", "High water is at ni"))) == 0
+    assert value("evidence_recall@6", QUESTION, answer(passage("d2", TIDE.text))) == 0
+    assert value("evidence_recall@1", QUESTION, answer("d7", whole)) == 0
+
+
+def test_a_chain_is_full_only_with_every_link() -> None:
+    first, second = passage("d1", TIDE.text), passage("d2", BELL.text)
+    assert value("full_chain_recall@6", QUESTION, answer(first)) == 0
+    assert value("full_chain_recall@6", QUESTION, answer(first, second)) == 1
+    assert value("full_chain_recall@1", QUESTION, answer(first, second)) == 0
+
+
+# ---------------------------------------------------------------------------------------------- citations
+
+
+def test_citation_recall_is_the_share_of_gold_sentences_that_are_cited() -> None:
+    assert value("citation_recall", QUESTION, answer(cited=[passage("d1", TIDE.text)])) == 0.5
+    assert value("citation_recall", QUESTION, answer()) == 0
+
+
+def test_a_citation_holds_when_its_passage_has_a_gold_sentence() -> None:
+    right, wrong = passage("d2", f"Listen. {BELL.text}"), passage("d3", BELL.text)
+    assert value("citation_precision", QUESTION, answer(cited=[right])) == 1, "an intermediate fact holds as well"
+    assert value("citation_precision", QUESTION, answer(cited=[right, wrong, wrong])) == pytest.approx(1 / 3)
+
+
+def test_naming_the_answer_does_not_make_a_citation_hold() -> None:
+    # In "which is heavier, A or B" the answer stands in every passage about A.
+    lucky = passage("d1", "The crane of 9 kilograms was painted green.")
+    assert value("citation_precision", QUESTION, answer(cited=[lucky])) == 0
+
+
+def test_every_citation_on_a_null_question_is_wrong_and_none_is_not_eligible() -> None:
+    assert value("citation_precision", NULL, answer(cited=[passage("d1", TIDE.text)])) == 0
+    assert value("citation_precision", NULL, answer(status="no_sources")) is None
+    assert value("citation_precision", QUESTION, answer(text="Perhaps.")) is None
+
+
+# ---------------------------------------------------------------------------------------------- answers
+
+
+@pytest.mark.parametrize(
+    ("gold", "text", "right"),
+    [
+        ("9 kilograms", "It weighs 9 Kilograms [S1].", True),
+        ("9 kilograms", "It weighs 9 kg.", True),  # an accepted spelling
+        ("12", "It weighs 120 tonnes.", False),
+        ("12", "It weighs 12.", True),
+        ("22 February 2020", "On 22 february, 2020.", True),
+        ("ＡＲ７", "The AR7.", True),  # full-width letters are the same letters
+        ("東京", "答えは東京です。", True),  # no blanks between words
+        ("東京", "答えは京都です。", False),
+        ("한 바다", "한 바다는 회사입니다.", True),  # a particle follows without a blank
+        ("ไทย", "ภาษาไทยครับ", True),
+        ("€", "It costs nothing.", False),  # an answer without a word is never found, rather than always
+    ],
+)
+def test_an_answer_is_correct_when_it_stands_in_the_text_as_whole_words(gold: str, text: str, right: bool) -> None:
+    assert value("answer_correctness", replace(QUESTION, answer=gold), answer(text=text)) == float(right)
+
+
+def test_only_a_complete_answer_is_scored_as_one() -> None:
+    for status in ("truncated", "interrupted", "blocked", "refused", "no_sources"):
+        cut = answer(text="It weighs 9 kilograms.", status=status)
+        assert (value("answer_correctness", QUESTION, cut), value("answered", QUESTION, cut)) == (0, 0), status
+    whole = answer(text="It weighs 9 kilograms.")
+    assert (value("answer_correctness", QUESTION, whole), value("answered", QUESTION, whole)) == (1, 1)
+
+
+def test_abstention_is_about_null_questions_and_answered_about_the_others() -> None:
+    declined, given = answer(status="no_sources"), answer(text="Nine.")
+    assert (value("abstention", NULL, declined), value("abstention", NULL, given)) == (1, 0)
+    assert value("abstention", QUESTION, declined) is None
+    assert value("answered", NULL, given) is None
+    assert value("answer_correctness", NULL, given) is None
+
+
+def test_grounded_is_the_services_word_about_answers_it_gave() -> None:
+    assert value("grounded", QUESTION, answer()) == 1
+    assert value("grounded", QUESTION, answer(grounding="partial")) == 0
+    assert value("grounded", QUESTION, answer(status="no_sources", grounding="ungrounded")) is None
+
+
+# ---------------------------------------------------------------------------------------------- eligibility
+
+
+EVERY = (*(f"{name}@6" for name in RANKED), *PLAIN)
+
+
+def test_questions_without_evidence_are_not_eligible_where_evidence_is_measured() -> None:
+    for name in (*(f"{ranked}@6" for ranked in RANKED), "citation_recall"):
+        assert value(name, NULL, answer("d1", "d2")) is None
+        assert value(name, NULL, FAILED) is None
+
+
+def test_a_failed_request_scores_zero_wherever_it_is_eligible() -> None:
+    by_question = {name: value(name, QUESTION, FAILED) for name in EVERY}
+    assert by_question.pop("abstention") is None
+    assert set(by_question.values()) == {0.0}
+    assert (value("abstention", NULL, FAILED), value("success", NULL, FAILED)) == (0, 0)
+
+
+def test_failing_more_never_looks_better() -> None:
+    """Whichever reply is replaced by a failure, no mean grows."""
+    random = Random(5)
+    quotes = [passage("d1", TIDE.text), passage("d2", BELL.text), passage("d1"), passage("d3")]
+    for _ in range(40):
+        seen = []
+        for _ in range(4):
+            consulted = random.sample(quotes, random.randint(0, 4))
+            reply = answer(
+                *consulted,
+                cited=random.sample(consulted, random.randint(0, len(consulted))),
+                text=random.choice(["It is 9 kg.", "Perhaps."]),
+                status=random.choice(["complete", "no_sources", "truncated"]),
+                grounding=random.choice(["grounded", "partial"]),
+            )
+            seen.append(Observed(random.choice([QUESTION, NULL]), reply))
+        place = random.randrange(len(seen))
+        worse = [*seen[:place], replace(seen[place], response=FAILED), *seen[place + 1 :]]
+        for name, measure in metrics(EVERY).items():
+            before = [v for o in seen if (v := measure(o)) is not None]
+            after = [v for o in worse if (v := measure(o)) is not None]
+            assert len(after) >= len(before), name
+            assert all(0 <= v <= 1 for v in before)
+            if before:
+                assert fmean(after) <= fmean(before) + 1e-12, (name, seen, place)
+
+
+# ---------------------------------------------------------------------------------------------- names
+
+
+def test_every_unknown_name_is_told_at_once_with_those_there_are() -> None:
+    wrong = (
+        "recall",
+        "recall@0",
+        "recall@06",
+        "recall@-1",
+        "recall@٦",
+        "citation_recall@6",
+        "nonsense",
+        "",
+        "ndcg@1.5",
+    )
+    with pytest.raises(ConfigError) as caught:
+        metrics(("mrr@10", *wrong))
+    assert all(repr(name) in str(caught.value) for name in wrong)
+    assert "'mrr@10'" not in str(caught.value)
+    assert "full_chain_recall@k, citation_precision" in str(caught.value)
