@@ -75,35 +75,35 @@ class ExtractiveGenerator:
         """The claims of the answer, to be joined as they are, and why it ends."""
         if not evidence:
             return ["The library has no source for this question."], StopReason.NOT_COVERED
-        wanted = asked(question)
-        judge = _Judge(wanted, _candidates(evidence))
-        quoted = self._choose(judge)
-        missing = self._missing(judge, quoted) if quoted else list(wanted.subjects or wanted.words)
-        if missing or not quoted:
+        judge = _Judge(asked(question), _candidates(evidence))
+        quoted: list[Candidate] = []
+        missing: list[Term] = []
+        subjects: Sequence[Term | None] = judge.wanted.subjects or (None,)
+        room = max(1, self._max_sentences // len(subjects))
+        for subject in subjects[: self._max_sentences]:
+            chain = judge.best_chain(subject, room)
+            unmet = self._missing(judge, subject, chain)
+            missing += unmet
+            quoted += [] if unmet or not chain else chain
+        if not quoted:
             return [_not_covered(missing)], StopReason.NOT_COVERED
-        claims = [_claim(candidate) for candidate in quoted]
+        claims = [_claim(candidate) for candidate in dict.fromkeys(quoted)]
+        left = [s for s in judge.wanted.subjects if not any(s.within(c.above) or _about(s, c) >= 0.5 for c in quoted)]
+        claims += [f"The sources do not say this of {_listed(left)}."] if left else []
         return [claim + " " for claim in claims[:-1]] + claims[-1:], StopReason.END
 
-    def _choose(self, judge: "_Judge") -> list[Candidate]:
-        """The sentences to quote: for each subject of the question the chain that answers best, in reading order."""
-        subjects: Sequence[Term | None] = judge.wanted.subjects[: self._max_sentences] or (None,)
-        room = max(1, self._max_sentences // len(subjects))
-        if subjects == (None,) and not (judge.wanted.words or judge.wanted.qualifiers):
-            return []  # nothing is asked
-        chains = [judge.best_chain(subject, room) for subject in subjects]
-        return list(dict.fromkeys(candidate for chain in chains for candidate in chain))
-
-    def _missing(self, judge: "_Judge", quoted: Sequence[Candidate]) -> list[Term]:
-        """What the quoted sentences leave uncovered, when that is too much; else nothing."""
+    def _missing(self, judge: "_Judge", subject: Term | None, chain: Sequence[Candidate]) -> list[Term]:
+        """What a chain leaves uncovered, when that is too much to be an answer about `subject`; else nothing."""
         wanted = judge.wanted
-        lost = [subject for subject in wanted.subjects if not any(_about(subject, c) for c in quoted)]
-        telling = judge.most_telling(quoted)
-        lost += [qualifier for qualifier in wanted.qualifiers if not any(_holds(qualifier, c) for c in telling)]
+        if not chain:
+            return list(wanted.words if subject is None else [subject])
+        telling = judge.most_telling(chain)
+        lost = [qualifier for qualifier in wanted.qualifiers if not any(_holds(qualifier, c) for c in telling)]
         if lost:
             return lost
-        unsaid = [word for word in wanted.words if not any(_says(word, c) for c in quoted)]
+        unsaid = [word for word in wanted.words if not any(_says(word, c) for c in chain)]
         silent = bool(unsaid) and len(unsaid) == len(wanted.words)  # a date alone does not say when what happened
-        return (unsaid or list(wanted.words)) if silent or judge.coverage(quoted) < self._min_coverage else []
+        return (unsaid or list(wanted.words)) if silent or judge.coverage(chain) < self._min_coverage else []
 
 
 # ---------------------------------------------------------------------------------------------- how well it answers
@@ -135,6 +135,8 @@ class _Judge:
         The first is about the subject, each further one about something that the one before mentions (a hop). Beam
         search: of the chains of one length, the BEAM best are prolonged.
         """
+        if subject is None and not self._asked:
+            return ()  # nothing is asked
         beam = self._ranked(subject, [(c,) for c in self.candidates if subject is None or _about(subject, c)])
         best = beam[:1]
         for _ in range(room - 1):
@@ -285,9 +287,12 @@ def _claim(candidate: Candidate) -> str:
 def _not_covered(missing: Sequence[Term]) -> str:
     if not missing:
         return "The sources do not answer this question."
-    shown = [term.shown for term in missing[:4]]
-    listed = shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
-    return f"The sources do not answer this: they say nothing about {listed}."
+    return f"The sources do not answer this: they say nothing about {_listed(missing)}."
+
+
+def _listed(missing: Sequence[Term]) -> str:
+    shown = list(dict.fromkeys(term.shown for term in missing))[:4]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
 
 
 _END = re.compile(r"(?:\.{1,3}|[!…。！]+)$")

@@ -57,6 +57,24 @@ def test_what_the_sources_do_not_cover_is_said_in_one_sentence_that_names_it(que
     assert (stop, text) == (StopReason.NOT_COVERED, f"The sources do not answer this: they say nothing about {unsaid}.")
 
 
+def test_of_two_subjects_the_one_that_is_covered_is_answered_and_the_other_named() -> None:
+    assert ask("Do pumps P3 and P9 need the same oil?", *evidence(P3, P4)) == (
+        "The pump P3 needs ISO 46 oil [S1]. The sources do not say this of P9.",
+        StopReason.END,
+    )
+
+
+def test_a_sentence_about_another_year_does_not_answer() -> None:
+    sources = evidence("Northwind had 20 staff in 2022.", "Northwind had 30 staff in 2023.")
+    assert ask("How many staff did Northwind have in 2023?", *sources)[0] == "Northwind had 30 staff in 2023 [S2]."
+    assert ask("How many staff did Northwind have in 2019?", *sources)[1] is StopReason.NOT_COVERED
+
+
+def test_a_sentence_that_only_tells_two_things_apart_does_not_answer() -> None:
+    sources = evidence("Do not confuse P3 with P4: their limits differ.", "P3 has a limit of 40 bar.")
+    assert ask("What limit does P3 have?", *sources)[0] == "P3 has a limit of 40 bar [S2]."
+
+
 def test_no_evidence_and_no_question_words_are_not_covered() -> None:
     assert ask("What oil does pump P3 need?")[1] is StopReason.NOT_COVERED
     assert ask("???", *evidence(P3))[1] is StopReason.NOT_COVERED
@@ -115,7 +133,10 @@ def test_never_more_sentences_than_allowed_and_every_one_is_from_its_source() ->
     question = "What oil do P1, P2, P3, P4, P5 and P6 need?"
     for most in (1, 2, 3):
         pieces, _ = ExtractiveGenerator(max_sentences=most).answer(question, sources)
-        assert len(pieces) <= most
+        quoted = [piece for piece in pieces if "[S" in piece]
+        assert 0 < len(quoted) <= most
+        for i, piece in enumerate(quoted, 1):
+            assert piece.strip() == f"Pump P{i} needs oil of grade {i}0 [S{i}]."
 
 
 @pytest.mark.parametrize("source", ["x" * 50_000, "P3 " * 10_000, "P3 needs oil. " * 2_000, "\u202eP3 oil\u202c \x00"])

@@ -39,6 +39,13 @@ def test_a_name_needs_its_words_side_by_side() -> None:
     assert not name.within(keys("Saltmarsh Pumps buys Tide Energy."))
 
 
+def test_titles_initials_and_legal_forms_do_not_part_a_name() -> None:
+    (name,) = (term for term in terms("what did Dr Ada Holm say?") if term.entity)
+    assert name.within(keys("Ada M. Holm spoke."))
+    (firm,) = (term for term in terms("what does Northwind Robotics Ltd make?") if term.entity)
+    assert firm.within(keys("Northwind Robotics makes pumps."))
+
+
 def test_words_match_across_inflection_case_accents_and_forms_of_letters() -> None:
     assert keys("The pumps were REPLACED") >= {"pump", "replac"}
     assert keys("café") & keys("cafe\u0301") & keys("ＣＡＦＥ")
