@@ -26,6 +26,7 @@ FEATURES = ("coverage", "proximity", "phrase", "title", "maxsim", "doc_cosine", 
 
 K1, B = 0.9, 0.4  # as in BM25: repeats saturate, long passages pay a little
 GRAM_BUCKETS = 256
+FIRST_SPACELESS = "\u0e00"  # Thai; Latin, Greek, Cyrillic, Arabic and the scripts of India lie below
 _WORD = re.compile(r"\w+")
 _NAME = re.compile(r"[a-z0-9]+(?:[-_./:@#+\\][a-z0-9]+)*", re.IGNORECASE)
 
@@ -39,6 +40,10 @@ class Reading:
     head: frozenset[str]  # tokens of title and heading
     words: NDArray[np.int64]  # rows of the distinct words in the vocabulary
     text: str  # folded, for literal matches
+
+    def holds(self, token: str) -> bool:
+        """True when the token stands in the text or above it."""
+        return token in self.places or token in self.head
 
 
 class PairFeatures:
@@ -58,21 +63,23 @@ class PairFeatures:
         self._forget()
 
     def __call__(self, query: str, hits: Sequence[Hit]) -> Floats:
-        """float64 [len(hits), 8], columns as in FEATURES, all finite. No question words: zeros where they matter."""
+        """float64 [len(hits), 8], columns as in FEATURES, all finite. No question words: zeros where they matter.
+
+        A question mostly in a script without spaces gets no cosines either: the weights were learned on English, and an
+        English encoder's cosines say nothing there; what the first stage made of them stays in its score.
+        """
         with self._lock:
             if len(self._words) > self._max_words:
                 self._forget()
-            asked = self._words_of(folded(query))
             readings = [self._read(hit.chunk) for hit in hits]
+            asked = self._words_of(folded(query))
             similar, holders = self._similarities(asked, readings)
         tokens = analyse(query)
-        weights = {t: rarity(sum(t in r.places or t in r.head for r in readings), len(hits)) for t in set(tokens)}
+        weights = {t: rarity(sum(r.holds(t) for r in readings), len(hits)) for t in dict.fromkeys(tokens)}
         names = names_in(query)
         mean_length = float(np.mean([r.length for r in readings])) or 1.0 if readings else 1.0
-        known = [hit.cosine for hit in hits if hit.cosine is not None]
-        lowest = min(known, default=0.0)  # an arm that did not return a chunk thought no more of it than of its last
-        rarities = np.array([rarity(int(count), len(hits)) for count in holders])
-        maxsim = similar @ (rarities / rarities.sum()) if asked.size else np.zeros(len(hits))
+        cosines = cosines_of(hits) if asked.size >= sum(map(is_pair, weights)) else [0.0] * len(hits)
+        alike = maxsim(similar, [rarity(int(count), len(hits)) for count in holders], weights, readings)
         rows = [
             (
                 coverage(weights, reading, mean_length),
@@ -80,11 +87,11 @@ class PairFeatures:
                 phrase(tokens, reading),
                 share(weights, reading.head),
                 sim,
-                lowest if hit.cosine is None else hit.cosine,
+                cosine,
                 exact_names(names, reading.text),
                 float(np.log1p(reading.length)),
             )
-            for hit, reading, sim in zip(hits, readings, maxsim, strict=True)
+            for reading, sim, cosine in zip(readings, alike, cosines, strict=True)
         ]
         return np.array(rows, np.float64).reshape(len(hits), len(FEATURES))
 
@@ -112,7 +119,7 @@ class PairFeatures:
 
     def _words_of(self, text: str) -> NDArray[np.int64]:
         """Vocabulary rows of the distinct content words of folded text, in order of appearance."""
-        distinct = dict.fromkeys(word for piece in dict.fromkeys(_WORD.findall(text)) for word in words_in(piece))
+        distinct = [piece for piece in dict.fromkeys(_WORD.findall(text)) if is_word(piece)]
         fresh = [word for word in distinct if word not in self._words]
         if fresh:
             start, end = len(self._words), len(self._words) + len(fresh)
@@ -202,6 +209,27 @@ def share(weights: dict[str, float], held: dict[str, list[int]] | frozenset[str]
     return sum(weight for token, weight in weights.items() if token in held) / total if total else 0.0
 
 
+def maxsim(
+    similar: Floats, rarities: Sequence[float], weights: dict[str, float], readings: Sequence[Reading]
+) -> Floats:
+    """[n_hits]: how alike the best matching words of each passage are, averaged over the question by rarity; 0..1.
+
+    `similar` is [n_hits, n_words] for words with vectors. Pairs of a script without spaces have none: a passage holds
+    them or not. Source: the MaxSim operator of Khattab and Zaharia, ColBERT, SIGIR 2020, on static vectors.
+    """
+    pairs = {token: weight for token, weight in weights.items() if is_pair(token)}
+    total = sum(rarities) + sum(pairs.values())
+    held = np.array([sum(weight for token, weight in pairs.items() if r.holds(token)) for r in readings])
+    return (similar @ np.array(rarities) + held) / total if total else np.zeros(len(readings))
+
+
+def cosines_of(hits: Sequence[Hit]) -> list[float]:
+    """The first stage's cosines. An arm that did not return a chunk thought no more of it than of its last."""
+    known = [hit.cosine for hit in hits if hit.cosine is not None]
+    lowest = min(known, default=0.0)
+    return [lowest if hit.cosine is None else hit.cosine for hit in hits]
+
+
 def exact_names(names: frozenset[str], text: str) -> float:
     """Share 0..1 of the question's identifiers that stand literally in folded text; 0 when it names none."""
     found = sum(bool(re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", text)) for name in names)
@@ -221,11 +249,15 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 
+def is_pair(token: str) -> bool:
+    """True for a token of a script without spaces."""
+    return max(token) >= FIRST_SPACELESS
+
+
 @lru_cache(maxsize=1 << 16)
-def words_in(piece: str) -> tuple[str, ...]:
-    """The words of a run of word characters: itself, nothing for a stop word, pairs for scripts without spaces."""
-    tokens = analyse(piece)
-    return (piece,) if len(tokens) == 1 and piece.isascii() else tuple(tokens)
+def is_word(piece: str) -> bool:
+    """True for a run of word characters that can have a vector: no stop word, no script without spaces."""
+    return max(piece) < FIRST_SPACELESS and bool(analyse(piece))
 
 
 def names_in(query: str) -> frozenset[str]:
