@@ -6,7 +6,7 @@ terms.py finds the terms; this file tells their roles apart. Nothing here has se
 import re
 from dataclasses import dataclass
 
-from generation.terms import Kind, Term, entities, terms
+from generation.terms import Kind, Term, entities, key, terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,9 @@ class Cue:
 
     def met(self, text: str, known: frozenset[str]) -> bool:
         """True when a text holds such a fact; `known` are the keys of the question."""
-        return bool(entities(text) - known) if self.fact is None else self.fact.search(text) is not None
+        if self.fact is None:
+            return bool(entities(text) - known)
+        return any(key(match.group()) not in known for match in self.fact.finditer(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ _DATE = (
     rf"\b(?:1[5-9]|20)\d\d\b|\b\d{{1,2}}\.? {_MONTHS}\b|\b{_MONTHS} \d{{1,2}}\b|\d年|\d月|[周週星]期?[一二三四五六日]"
 )
 _SPAN = rf"\b{_NUMERAL}[ -](?:[a-z]+ )?(?:second|minute|hour|day|week|month|year|decade)s?\b|\d(?:分|小时|天|年)"
-_AMOUNT = rf"\b{_NUMERAL}\b"
+_AMOUNT = rf"\b(?!(?:1[5-9]|20)\d\d\b){_NUMERAL}\b(?! {_MONTHS})"  # neither a year nor the day of a date
 _MASS = rf"\b{_NUMERAL} ?(?:kilograms?|kg|grams?|g|tonnes?|tons?|pounds?|lbs?)\b"
 _LENGTH = rf"\b{_NUMERAL} ?(?:kilomet|met|millimet|centimet|km\b|m\b|mm\b|cm\b|miles?|feet|inch)"
 _REASON = r"\b(?:because|due to|caus\w+|reasons?|as a result|so that|owing to|in order to|led to)\b|因为"
