@@ -19,9 +19,10 @@ from generation.terms import Term
 class ExtractiveGenerator:
     """The Generator that needs no model: one to `max_sentences` quoted sentences, one marker each, as `sentence [S1].`
 
-    Every name and identifier of the question must be what a quoted sentence is about, its years and amounts must stand
-    with them, and of what is asked about them at least `min_coverage` (0..1) must be spoken of. Otherwise the draft
-    stops as NOT_COVERED and names what was not found. Streams one delta per claim. English casing decides what is a
+    For each name and identifier of the question the quoted sentences must be about it, the years and amounts asked for
+    must stand with it, and of what is asked about it at least `min_coverage` (0..1) must be spoken of. Subjects for
+    which that fails are named at the end; when it fails for all, the draft stops as NOT_COVERED and says what was not
+    found. Streams one delta per claim. English casing decides what is a
     name; other languages are matched word by word.
     """
 
