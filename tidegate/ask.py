@@ -1,15 +1,15 @@
 """`tidegate ask` and `tidegate search`: one question from the terminal, over the path that the service runs."""
 
 import asyncio
-import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from domain.errors import BadRequest, NotReady, StageFailed
-from domain.types import Ask, Done, Failed, Hit, Mode, Query, Scope, Session, TextDelta
+from domain.errors import BadRequest, NotReady, TidegateError
+from domain.types import Ask, Done, Failed, Hit, Mode, Query, Retrieval, Scope, Session, TextDelta
 from tidegate.config import AsJson
-from tidegate.console import Code, complain, loaded, note, say, say_json
+from tidegate.console import Code, complain, exit_code, loaded, note, say, say_json, say_piece
 
 if TYPE_CHECKING:
     from tidegate.settings import Settings
@@ -23,44 +23,39 @@ def ask(
     ctx: typer.Context,
     question: Annotated[str, typer.Argument(help="What you want to know.", show_default=False)],
     deeper: Annotated[bool, typer.Option("--deeper", help="Search a second, wider round.")] = False,
-    k: Annotated[int | None, typer.Option(min=1, help="Passages to answer from.", show_default=False)] = None,
+    k: Annotated[int | None, typer.Option(help="Passages to answer from, 1 or more.", show_default=False)] = None,
     version: Version = "",
     tenant: Tenant = "",
     groups: Groups = "",
     as_json: AsJson = False,
 ) -> Code:
     """Answer one question, with its sources underneath."""
-    from domain.answering import answer
     from serving.wire import answer_json
-    from tidegate.compose import in_process_stages, make_library, make_naming, make_rules
 
     settings = loaded(ctx).settings
-    wanted = _version(settings, version)
-    reader = reader_of(settings, tenant, groups)
+    question, wanted = _checked(settings, question, k, version)
+    request = Ask(question, Session("terminal"), reader_of(settings, tenant, groups), wanted, "terminal", k, deeper)
+    shown = False
 
-    async def work() -> Done | Failed:
-        library = make_library(settings)
-        await library.refresh()
-        stages = in_process_stages(settings, library)
-        request = Ask(question, Session("terminal"), reader, wanted, "terminal", k, deeper)
-        async for event in answer(request, stages, make_rules(settings), make_naming(settings)):
-            if isinstance(event, TextDelta) and not as_json:
-                sys.stdout.write(event.text)
-                sys.stdout.flush()
-            elif isinstance(event, Done | Failed):
-                return event
-        raise StageFailed("The answer ended without saying how: this is a bug.")
+    def show(text: str) -> None:
+        nonlocal shown
+        shown = True
+        say_piece(text)
 
-    end = asyncio.run(work())
+    end = asyncio.run(_answered(settings, request, (lambda _: None) if as_json else show))
+    if shown:
+        say("")
     if isinstance(end, Failed):
         complain(end.message)
-        return Code.USAGE if isinstance(end.error, BadRequest) else Code.REFUSED
+        return exit_code(end.error) if isinstance(end.error, TidegateError) else Code.REFUSED
     if as_json:
         say_json(answer_json(end.answer))
         return Code.DONE
-    say("\n")
+    if end.answer.citations:
+        say("")
     for citation in end.answer.citations:
-        say(f"[{citation.sid}] {citation.label}{f'  {citation.uri}' if citation.uri else ''}")
+        about = ", ".join(part for part in (citation.source, citation.published) if part)
+        say("  ".join(part for part in (f"[{citation.sid}] {citation.label}", about, citation.uri) if part))
     for text in end.answer.trace.notes:
         note(text)
     note(f"{end.answer.grounding.value}, {end.answer.status.value}, index version {end.answer.trace.version}")
@@ -70,7 +65,7 @@ def ask(
 def search(
     ctx: typer.Context,
     query: Annotated[str, typer.Argument(help="What to look for.", show_default=False)],
-    k: Annotated[int, typer.Option(min=1, help="Hits, at most.")] = 10,
+    k: Annotated[int, typer.Option(help="Hits, at most; 1 or more.")] = 10,
     mode: Annotated[Mode, typer.Option(help="Which arms search.")] = Mode.HYBRID,
     rerank: Annotated[bool, typer.Option(help="Rerank the hits.")] = True,
     version: Version = "",
@@ -80,35 +75,53 @@ def search(
 ) -> None:
     """List the passages that a question would be answered from."""
     from serving.wire import hit_json
-    from tidegate.compose import in_process_stages, make_library, make_naming, make_rules
+    from tidegate.compose import make_naming
 
     settings = loaded(ctx).settings
-    if k > settings.retrieval.max_k:
-        raise BadRequest(f"k {k} is more than retrieval.max_k ({settings.retrieval.max_k}): ask for fewer.", "k")
-    if len(query) > settings.answering.max_question_chars:
-        raise BadRequest(
-            f"The query has {len(query)} characters, the limit is {settings.answering.max_question_chars}."
-        )
-    wanted, naming = _version(settings, version), make_naming(settings)
-
-    async def work() -> tuple[Hit, ...]:
-        library = make_library(settings)
-        await library.refresh()
-        stages = in_process_stages(settings, library)
-        reranker = stages.reranker if rerank else None
-        n = max(k, make_rules(settings).rerank_depth) if reranker else k
-        found = await library.retrieve(Query(query), reader_of(settings, tenant, groups), wanted, n, mode)
-        return await reranker.rerank(Query(query), found.hits) if reranker and found.hits else found.hits
-
-    hits = [hit_json(hit, naming) for hit in asyncio.run(work())[:k]]
+    query, wanted = _checked(settings, query, k, version)
+    naming = make_naming(settings)
+    found, best = asyncio.run(_found(settings, query, reader_of(settings, tenant, groups), wanted, k, mode, rerank))
+    hits = [hit_json(hit, naming) for hit in best]
     if as_json:
-        say_json({"hits": hits, "index_version": wanted})
+        say_json({"hits": hits, "index_version": found.version})
         return
+    for text in found.notes:
+        note(text)
     if not hits:
         note("nothing found")
     for hit in hits:
         say(f"{hit['rank']:>3}  {hit['score']:.4f}  {hit['title']}  ({hit['chunk_id']})")
         say(f"     {' '.join(hit['text'].split())[:200]}")
+
+
+async def _answered(settings: "Settings", request: Ask, show: Callable[[str], None]) -> Done | Failed:
+    from domain.answering import answer
+    from tidegate.compose import in_process_stages, make_library, make_naming, make_rules
+
+    library = make_library(settings)
+    await library.refresh()
+    stages = in_process_stages(settings, library)
+    async for event in answer(request, stages, make_rules(settings), make_naming(settings)):
+        if isinstance(event, TextDelta):
+            show(event.text)
+        elif isinstance(event, Done | Failed):
+            return event
+    raise RuntimeError("the answer ended without saying how")
+
+
+async def _found(
+    settings: "Settings", query: str, reader: Scope, version: str, k: int, mode: Mode, rerank: bool
+) -> tuple[Retrieval, tuple[Hit, ...]]:
+    """What was retrieved, and the best `k` of it."""
+    from tidegate.compose import in_process_stages, make_library
+
+    library = make_library(settings)
+    await library.refresh()
+    reranker = in_process_stages(settings, library).reranker if rerank else None
+    n = max(k, settings.rerank.depth) if reranker else k
+    found = await library.retrieve(Query(query), reader, version, n, mode)
+    hits = await reranker.rerank(Query(query), found.hits) if reranker and found.hits else found.hits
+    return found, hits[:k]
 
 
 def reader_of(settings: "Settings", tenant: str, groups: str) -> Scope:
@@ -117,12 +130,17 @@ def reader_of(settings: "Settings", tenant: str, groups: str) -> Scope:
     return Scope(tenant or settings.access.tenant, named or frozenset(settings.access.groups))
 
 
-def _version(settings: "Settings", version: str) -> str:
-    from tidegate.compose import make_registry
+def _checked(settings: "Settings", question: str, k: int | None, version: str) -> tuple[str, str]:
+    """The question and the version that answers it, refused before an encoder is loaded, which takes seconds."""
+    from domain.policies import check_question
+    from tidegate.compose import make_registry, make_rules
 
+    if k is not None and not 1 <= k <= settings.retrieval.max_k:
+        raise BadRequest(f"--k is {k}: a whole number from 1 to {settings.retrieval.max_k} is wanted.", "k")
+    question = check_question(question, make_rules(settings))
     registry = make_registry(settings)
     chosen = version or registry.rollout().stable
     if not chosen:
         raise NotReady("No index version is admitted yet: run `tidegate up`, or name one with --version.")
     registry.folder(chosen)
-    return chosen
+    return question, chosen

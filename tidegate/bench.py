@@ -90,7 +90,7 @@ def serve(
                 results += [measured(there.url, requests, clients, seconds, report) for clients in (1, 8)]
             resident_mb = resident(there.pid)
         finally:
-            server.end(there.pid)
+            server.end(settings, there)
     facts: dict[str, Any] = {"search": figures(*results[:2]), "answers": figures(*results[2:])}
     return finish(facts | {"resident_mb": resident_mb, "passages": version.chunks}, results, as_json)
 

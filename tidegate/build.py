@@ -5,16 +5,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from domain.errors import CorpusError
 from tidegate.config import AsJson
 from tidegate.console import Code, loaded, note, say, say_json
 from tidegate.progress import Report, progress
 
 if TYPE_CHECKING:
-    from collections import Counter
+    from collections.abc import Sequence
 
     from retrieval.building import BuildReport
-    from retrieval.records import FileStatus
+    from retrieval.documents import FileOutcome
     from tidegate.settings import Settings
+
+TOLD = 20  # files and records that are named one by one; a terminal is no place for thousands
 
 
 def build(
@@ -28,7 +31,11 @@ def build(
     settings = loaded(ctx).settings
     with progress() as report:
         built = build_version(settings, corpus, report, format=format, groups=groups)
-    _print_report(built, as_json)
+    if as_json:
+        say_json(_as_json(built))
+    else:
+        tell(built.outcomes)
+        say(_as_line(built))
     return Code.PARTIAL if any(o.status == "failed" for o in built.outcomes) else Code.DONE
 
 
@@ -57,45 +64,76 @@ def build_version(
     """The BuildReport of `corpus` under these settings, with the newest version as parent.
 
     A BEIR collection says nothing about access, so the anonymous reader may read it unless `groups` says otherwise.
+    Raises CorpusError when there is nothing to index, after having told why of every file, and StorageError when the
+    data folder cannot be written; both before the encoder is loaded where that can be known.
     """
     from retrieval.building import build as build_index
     from retrieval.documents import Corpus
     from tidegate.compose import make_embedder, make_registry
+    from tidegate.server import check_writable
 
     registry, chosen = make_registry(settings), settings.chunking
     named = frozenset(name.strip() for name in groups.split(",") if name.strip())
-    default = named or frozenset(settings.access.groups if format == "beir" else settings.access.default_groups)
+    default = named or frozenset(settings.access.groups if _is_beir(corpus, format) else settings.access.default_groups)
+    documents = Corpus(corpus, format, default, settings.access.tenant)
+    if not corpus.exists():
+        raise CorpusError(f"Corpus {corpus} does not exist: name a folder of documents.")
+    check_writable(settings)
     known = registry.versions()
-    return build_index(
-        Corpus(corpus, format, default, settings.access.tenant),
-        embedder=make_embedder(settings),
-        registry=registry,
-        staging=settings.data_dir / "staging",
-        chunker=chosen.strategy,
-        chunk_tokens=chosen.tokens,
-        overlap=chosen.overlap,
-        parent=known[-1].id if known else None,
-        progress=report,
-    )
+    try:
+        return build_index(
+            documents,
+            embedder=make_embedder(settings),
+            registry=registry,
+            staging=settings.data_dir / "staging",
+            chunker=chosen.strategy,
+            chunk_tokens=chosen.tokens,
+            overlap=chosen.overlap,
+            parent=known[-1].id if known else None,
+            progress=report,
+        )
+    except CorpusError:
+        tell(documents.outcomes)
+        raise
 
 
-def _print_report(built: "BuildReport", as_json: bool) -> None:
+def tell(outcomes: "Sequence[FileOutcome]") -> None:
+    """Say of every file or record that was left out or needs a look why that is; of many, the worst first."""
+    worst_first = ("failed", "skipped", "warning")
+    remarkable = sorted((o for o in outcomes if o.status in worst_first), key=lambda o: worst_first.index(o.status))
+    for outcome in remarkable[:TOLD]:
+        note(f"{outcome.path}: {outcome.status} ({outcome.code}): {outcome.reason}")
+    if len(remarkable) > TOLD:
+        note(f"and {len(remarkable) - TOLD} more; `tidegate build --json` lists them all")
+    if any("nobody may read" in outcome.reason for outcome in remarkable):
+        note("documents that nobody may read are never found: name their readers, for example with --groups public")
+
+
+def _is_beir(corpus: Path, format: str) -> bool:
+    """Whether Corpus will read it as a BEIR collection."""
+    files = ("corpus.jsonl", "corpus.jsonl.gz")
+    found = (corpus / "qrels").is_dir() and any((corpus / name).is_file() for name in files)
+    return format == "beir" or (format == "auto" and found)
+
+
+def _as_json(built: "BuildReport") -> dict[str, object]:
     from collections import Counter
     from dataclasses import asdict
 
-    counts = Counter(outcome.status for outcome in built.outcomes)
-    if as_json:
-        facts = {"version": asdict(built.version), "new": built.new, "embedded": built.embedded}
-        outcomes = [asdict(outcome) for outcome in built.outcomes if outcome.status != "indexed"]
-        say_json({**facts, "reused_vectors": built.reused_vectors, "files": dict(counts), "outcomes": outcomes})
-        return
-    for outcome in built.outcomes:
-        if outcome.status != "indexed":
-            note(f"{outcome.path}: {outcome.status} ({outcome.code}): {outcome.reason}")
-    v = built.version
+    return {
+        "version": asdict(built.version),
+        "new": built.new,
+        "embedded": built.embedded,
+        "reused_vectors": built.reused_vectors,
+        "files": dict(Counter(outcome.status for outcome in built.outcomes)),
+        "outcomes": [asdict(outcome) for outcome in built.outcomes if outcome.status != "indexed"],
+    }
+
+
+def _as_line(built: "BuildReport") -> str:
+    from collections import Counter
+
+    v, counts = built.version, Counter(outcome.status for outcome in built.outcomes)
     fresh = f"{built.embedded} embedded, {built.reused_vectors} re-used" if built.new else "was there already"
-    say(f"{v.id}  {v.documents} documents, {v.chunks} chunks ({fresh}); files: {_listed(counts)}")
-
-
-def _listed(counts: "Counter[FileStatus]") -> str:
-    return ", ".join(f"{n} {status}" for status, n in sorted(counts.items())) or "none"
+    files = ", ".join(f"{n} {status}" for status, n in sorted(counts.items()))
+    return f"{v.id}  {v.documents} documents, {v.chunks} chunks ({fresh}); files: {files}"

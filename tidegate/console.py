@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
+from unicodedata import category
 
 import typer
 
@@ -75,6 +76,12 @@ def say(text: str) -> None:
     _print(_safe(text))
 
 
+def say_piece(text: str) -> None:
+    """Print a piece of a result for a person at once, as it comes."""
+    sys.stdout.write(_safe(text))
+    sys.stdout.flush()
+
+
 def say_json(value: object) -> None:
     """Print a result for a machine: one JSON document, ASCII only, NaN refused."""
     _print(json.dumps(value, ensure_ascii=True, allow_nan=False, indent=2))
@@ -108,5 +115,11 @@ def _print(text: str, stream: TextIO | None = None) -> None:
 
 
 def _safe(text: str) -> str:
-    """Control characters escaped: what stands in a document or a setting must not steer the terminal."""
-    return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    """Control characters escaped: what stands in a document or a setting must not steer the terminal.
+
+    Blanks of every width stay, no-break and ideographic ones too: Python does not count them as printable.
+    """
+    return "".join(
+        c if c in "\n\t" or c.isprintable() or category(c) == "Zs" else c.encode("unicode_escape").decode()
+        for c in text
+    )

@@ -10,7 +10,7 @@ Report = Callable[[str, int, int], None]  # (what is being done, done, total); t
 @contextmanager
 def progress() -> Iterator[Report]:
     """A function to report with, while the block runs."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():  # None when it was closed before the start
         yield _lines()
         return
     from rich.console import Console
@@ -18,12 +18,13 @@ def progress() -> Iterator[Report]:
 
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    # Results printed meanwhile go where they belong, not through the bar's own stream.
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bars:
         tasks = {}
 
         def report(what: str, done: int, total: int) -> None:
@@ -38,7 +39,7 @@ def _lines() -> Report:
     begun: set[str] = set()
 
     def report(what: str, _done: int, _total: int) -> None:
-        if what not in begun:
+        if what not in begun and sys.stderr is not None:
             begun.add(what)
             print(f"{what} ...", file=sys.stderr, flush=True)  # noqa: T201 - this is the terminal's edge
 

@@ -1,12 +1,16 @@
 """`tidegate serve`, `down` and `status`: the graph in this process, its end, and how it is doing."""
 
+import os
 import signal
 import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from domain.errors import NotReady
+from domain.errors import NotReady, StorageError
 from tidegate.config import AsJson
 from tidegate.console import Code, loaded, note, say, say_json
 
@@ -18,29 +22,86 @@ Port = Annotated[int | None, typer.Option(min=1, max=65535, help="Port to listen
 
 def serve(ctx: typer.Context, port: Port = None) -> None:
     """Serve the admitted version until Ctrl-C or `tidegate down`."""
-    from serving.graph import start
+    from serving.address import check_free
     from tidegate import compose, server
 
     settings = with_port(loaded(ctx).settings, port)
     server.refuse_second(settings)
+    check_free(settings.serving.host, settings.serving.port)
     compose.check_startable(settings)
-    if compose.make_registry(settings).rollout().stable is None:
+    stable = compose.make_registry(settings).rollout().stable
+    if stable is None:
         raise NotReady("No index version is admitted yet: run `tidegate up`.")
+    check_opens(settings, stable)
+    recorded = _can_be_recorded(settings)
+    # Ray's workers look for modules where their driver stands, and `eval` or `domain` is a likely name for a folder.
+    os.chdir(settings.data_dir)
+    with server.claim(settings) if recorded else nullcontext():
+        _until_ended(settings, recorded)
 
-    ended = threading.Event()
-    for sort in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(sort, lambda *_: ended.set())
-    where = compose.place(settings)
-    started = start(compose.graph_plan(settings), where)
+
+def _until_ended(settings: "Settings", recorded: bool) -> None:
+    from serving.graph import start
+    from tidegate import compose, server
+
+    where, started = compose.place(settings), None
     try:
-        server.record(settings, where.url)
+        _on_signals(_interrupt)
+        if recorded:
+            server.record(settings, where.url)
+        started = start(compose.graph_plan(settings), where)
+        _on_signals(_interrupt)  # Ray puts a handler of its own there
+        if recorded:
+            server.record(settings, where.url, str(started.home.folder))
         for text in started.notes:
             note(text)
         say(f"serving {where.url}")
-        ended.wait()
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        return
     finally:
-        server.forget(settings)
-        started.stop()
+        _on_signals(signal.SIG_IGN)  # an impatient second Ctrl-C would leave half of it running
+        if started is not None:
+            started.stop()
+        if recorded:
+            server.forget(settings, os.getpid())
+
+
+def _on_signals(do: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
+    for sort in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(sort, do)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _can_be_recorded(settings: "Settings") -> bool:
+    from tidegate import server
+
+    try:
+        server.check_writable(settings)
+    except StorageError:
+        note(
+            f"{settings.data_dir} cannot be written: serving from it all the same, but `tidegate status` and "
+            "`tidegate down` will not see this server; end it with Ctrl-C."
+        )
+        return False
+    return True
+
+
+def check_opens(settings: "Settings", version: str) -> None:
+    """Raises IncompatibleIndex for a version of another encoder: replicas would wait for it until somebody looks.
+
+    Loading an encoder takes seconds, so its name is compared first, and all of it only when that differs.
+    """
+    from tidegate import compose
+
+    chosen = settings.embedding
+    names = {"hashing": f"hashing-{chosen.dimensions}", "folder": chosen.folder.name if chosen.folder else ""}
+    built = {there.id: there.embedder for there in compose.make_registry(settings).versions()}
+    if not built.get(version, "").startswith(f"{names.get(chosen.backend, chosen.backend)}-"):
+        compose.open_index(settings, compose.make_embedder(settings), version)
 
 
 def down(ctx: typer.Context) -> None:
@@ -48,13 +109,13 @@ def down(ctx: typer.Context) -> None:
     from tidegate import server
 
     settings = loaded(ctx).settings
-    there = server.running(settings)
+    there = server.recorded(settings)
     if there is None:
         say("nothing is running here")
         return
-    server.end(there.pid)
-    server.record_path(settings).unlink(missing_ok=True)
-    say(f"stopped {there.url}")
+    alive = there.alive
+    server.end(settings, there)
+    say(f"stopped {there.url}" if alive else f"{there.url} was no longer running; what it left behind is cleared up")
 
 
 def status(ctx: typer.Context, as_json: AsJson = False) -> Code:
@@ -65,13 +126,20 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> Code:
     from tidegate.compose import make_registry
 
     settings = loaded(ctx).settings
-    there, rollout = server.running(settings), make_registry(settings).rollout()
-    ready, why = there.ready if there else (False, "not running")
+    there, rollout = server.recorded(settings), make_registry(settings).rollout()
+    alive = there is not None and there.alive
+    ready, why = there.ready() if there and alive else (False, "not running")
+    if there and not alive:
+        why = f"not running: process {there.pid} is gone, see {server.log_path(settings)}"
     if as_json:
-        facts = {"running": there is not None, "ready": ready, "waiting_for": why, "url": there.url if there else None}
-        say_json({**facts, "pid": there.pid if there else None, "rollout": asdict(rollout)})
+        facts = {"running": alive, "ready": ready, "waiting_for": why, "url": there.url if there and alive else None}
+        say_json({**facts, "pid": there.pid if there and alive else None, "rollout": asdict(rollout)})
     else:
-        say(f"{there.url} (process {there.pid}): {'ready' if ready else why}" if there else "not running")
+        say(
+            f"{there.url} (process {there.pid}): {'ready' if ready else f'not ready: {why}'}"
+            if there and alive
+            else why
+        )
         roles = {"stable": rollout.stable, "canary": rollout.canary, "previous": rollout.previous}
         say(", ".join(f"{role} {version or 'none'}" for role, version in roles.items()))
     return Code.DONE if ready else Code.REFUSED

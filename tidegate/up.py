@@ -49,11 +49,14 @@ def up(
     server.refuse_second(settings)
     check_free(settings.serving.host, settings.serving.port)
     compose.check_startable(settings)
+    server.check_writable(settings)
 
     with progress() as report:
-        version = build_and_admit(settings, corpus, questions, groups, reason if force else "", report)
+        with server.claim(settings):
+            version = build_and_admit(settings, corpus, questions, groups, reason if force else "", report)
         arguments = [*shared_arguments(ctx), *(["--port", str(port)] if port else [])]
-        there = server.launch(settings, arguments, lambda _: report("starting the graph", 0, 0))
+        report("starting the server", 0, 0)
+        there = server.launch(settings, arguments, lambda why: report("starting the server", 0, 0))
     say(f"\nServing version {version} at {there.url}")
     say("Ask on the page, or:\n")
     say(f"  {curl(there.url, example_question(settings))}\n")
@@ -64,22 +67,23 @@ def up(
 def build_and_admit(
     settings: "Settings", corpus: Path | None, questions: Path | None, groups: str, forced: str, report: Report
 ) -> str:
-    """The version that is stable afterwards: built, evaluated and promoted, each unless that has been done already."""
+    """The version that is stable afterwards: built, evaluated and promoted, each unless that has been done already.
+
+    Raises NotAdmitted when the evaluation does not pass, and people keep getting what they got.
+    """
     from domain.rollout import promote
-    from tidegate.build import build_version
+    from tidegate.build import build_version, tell
     from tidegate.compose import make_registry
     from tidegate.evaluate import question_set
     from tidegate.measuring import binding
-    from tidegate.sample import corpus_path, make_sample
+    from tidegate.sample import corpus_path, make_sample, questions_path
 
     if corpus is None:
         report("writing the sample library", 0, 0)
         make_sample(settings)
-    built = build_version(settings, corpus or corpus_path(settings), report, groups=groups)
-    for outcome in built.outcomes:
-        if outcome.status in ("failed", "skipped"):
-            note(f"{outcome.path}: {outcome.status}: {outcome.reason}")
     asked = () if corpus is not None and questions is None else question_set(settings, questions)
+    built = build_version(settings, corpus or corpus_path(settings), report, groups=groups)
+    tell(built.outcomes)
     served = binding(settings, built.version.id, asked)
     decision = decision_about(settings, served, asked, forced, report)
     for verdict in decision.verdicts:
@@ -88,14 +92,28 @@ def build_and_admit(
         note(f"forced: {decision.forced}")
     registry = make_registry(settings)
     rollout = registry.rollout()
-    try:
-        wanted = promote(rollout, decision, served)
-    except NotAdmitted as error:
+    if decision.outcome is not Outcome.PASS and not decision.forced:
         kept = f"people keep getting {rollout.stable}" if rollout.stable else "nobody gets anything yet"
-        raise NotAdmitted(f"{str(error).rstrip('.')}; {kept}.") from error
+        missed = "; ".join(f"{v.gate}: {v.reason}" for v in decision.verdicts if v.outcome is not Outcome.PASS)
+        raise NotAdmitted(
+            f"Version {built.version.id} may not be served under these settings ({missed}); {kept}: mend the corpus, "
+            "the questions or the settings, or overrule it with --force --reason TEXT."
+        )
+    wanted = promote(rollout, decision, served)
     if wanted != rollout:
         registry.move(rollout, wanted)
+    suggest(settings, questions if corpus is not None else questions_path(settings))
     return built.version.id
+
+
+def suggest(settings: "Settings", questions: Path | None) -> None:
+    """What the page offers to try becomes questions about what is served now, or nothing."""
+    from eval.questions import load, suggestions
+    from tidegate.compose import SUGGESTIONS, anonymous
+
+    offered = suggestions(load(questions), anonymous(settings)) if questions else ()
+    path = settings.data_dir / SUGGESTIONS
+    path.write_text(json.dumps([question.query for question in offered], ensure_ascii=False), "utf-8")
 
 
 def decision_about(
@@ -139,5 +157,5 @@ def example_question(settings: "Settings") -> str:
 
 def curl(url: str, question: str) -> str:
     """One line that asks from a shell."""
-    body = json.dumps({"question": question}, ensure_ascii=False)
+    body = json.dumps({"question": question})  # ASCII, so that no terminal's encoding can spoil what is pasted
     return f"curl -s {url}/v1/answers -H 'Content-Type: application/json' -d {shlex.quote(body)}"
