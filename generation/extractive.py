@@ -22,8 +22,7 @@ class ExtractiveGenerator:
     For each name and identifier of the question the quoted sentences must be about it, the years and amounts asked for
     must stand with it, and of what is asked about it at least `min_coverage` (0..1) must be spoken of. Subjects for
     which that fails are named at the end; when it fails for all, the draft stops as NOT_COVERED and says what was not
-    found. Streams one delta per claim. English casing decides what is a
-    name; other languages are matched word by word.
+    found. Streams one delta per claim. English casing decides what is a name; other languages are matched word by word.
     """
 
     def __init__(self, max_sentences: int = 4, min_coverage: float = 0.5) -> None:
