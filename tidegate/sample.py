@@ -27,16 +27,15 @@ def corpus_path(settings: "Settings") -> Path:
 
 
 def make_sample(settings: "Settings") -> Path:
-    """The folder of the sample library, written now unless it is there. Equal settings write equal bytes."""
+    """The folder of the sample library, written now unless all of it is there. Equal settings write equal bytes."""
     from eval.factgraph import generate, write
     from tidegate.compose import SUGGESTIONS
 
-    folder, chosen = sample_folder(settings), settings.sample
-    if corpus_path(settings).exists() and questions_path(settings).exists():
+    folder, chosen, suggestions = sample_folder(settings), settings.sample, settings.data_dir / SUGGESTIONS
+    if all(path.exists() for path in (corpus_path(settings), questions_path(settings), suggestions)):
         return folder
     library = generate(chosen.seed, chosen.documents, chosen.questions)
     write(library, folder)
-    suggestions = settings.data_dir / SUGGESTIONS
     try:
         suggestions.write_text(json.dumps([q.query for q in library.suggestions], ensure_ascii=False), "utf-8")
     except OSError as error:
