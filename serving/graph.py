@@ -77,10 +77,11 @@ def build(plan: GraphPlan, metrics_folder: Path | None = None) -> Any:  # Any: r
     if plan.make_reranker is not None:
         handles["reranker"] = stage("reranker", RerankerHost, plan.reranker).bind(plan.make_reranker)
     ingress = serve.ingress()(Gateway)
-    # The gateway refuses beyond its own limit, with our error body and Retry-After; Serve would send plain text.
-    gateway = {**_deployment(plan.gateway), "max_queued_requests": -1}
+    # The gateway refuses beyond its limit by itself, at once and in our error shape; Serve would queue or send text.
+    at_once = plan.gateway.max_ongoing_requests
+    gateway = {**_deployment(plan.gateway), "max_ongoing_requests": 10 * at_once, "max_queued_requests": -1}
     return serve.deployment(name="gateway", **gateway)(ingress).bind(
-        plan.make_service, plan.patience, metrics_folder, handles
+        plan.make_service, plan.patience, metrics_folder, at_once, handles
     )
 
 

@@ -70,9 +70,12 @@ class RayHome:
                 logging_level="WARNING",
                 _metrics_export_port=free_port(),
             )
-        except BaseException:
+        except Exception as error:
+            ray.shutdown()
             shutil.rmtree(folder, ignore_errors=True)
-            raise
+            raise ConfigError(
+                f"Ray did not start on this machine ({error}): is it very busy or out of memory?"
+            ) from error
         return cls(folder, notes)
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ Ray Serve calls the constructor with the handles and then asks for the ASGI appl
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +29,15 @@ class Gateway:
         make_service: MakeService,
         patience: Patience,
         metrics_folder: Path | None,
+        max_in_flight: int,
         handles: Mapping[str, Any],  # Any: Ray's DeploymentHandle, by stage name
     ) -> None:
         # Serve's own loggers stay as they are; ours speak only when something is wrong.
         logging.getLogger("tidegate").setLevel(logging.WARNING)
         telemetry = Prometheus(metrics_folder)
         stages = remote_stages(handles, patience, telemetry)
-        self._service = make_service(stages, readiness(handles, patience), telemetry)
+        service = make_service(stages, readiness(handles, patience), telemetry)
+        self._service = replace(service, limits=replace(service.limits, max_in_flight=max_in_flight))
 
     def __serve_build_asgi_app__(self) -> Starlette:
         """The application Serve puts behind its port; Serve itself sends `X-Request-Id` back."""
