@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from domain.errors import BadRequest, StageFailed
-from domain.types import Outcome
+from domain.types import Binding, Outcome
 from tidegate.config import AsJson
 from tidegate.console import Code, complain, loaded, note, say, say_json
 from tidegate.progress import progress
@@ -70,20 +70,26 @@ def _on_questions(settings: "Settings", version: str, path: Path | None, part: s
         )
         client = Client.to_url(url, version or None)
         with progress() as report:
-            measured = asyncio.run(measure(settings, chosen, report, client))
+            measured, bound = asyncio.run(measure(settings, chosen, report, client)), None
     else:
         name = newest(settings, version)
         with progress() as report:
-            measured = asyncio.run(decide(settings, name, chosen, report)).measured
+            decided = asyncio.run(decide(settings, name, chosen, report))
+        measured, bound = decided.measured, decided.decision.binding
     if measured.failures:
         counts = ", ".join(f"{n} {code}" for code, n in measured.failures.items())
         note(f"{sum(measured.failures.values())} of {len(chosen)} requests failed and score zero: {counts}")
     outcome = worst(measured.verdicts)
-    (_print_json if as_json else _print_lines)(measured, len(chosen), outcome)
+    if as_json:
+        _print_json(measured, bound, len(chosen), outcome)
+    else:
+        _print_lines(measured, len(chosen), outcome)
     return OUTCOME_CODES[outcome]
 
 
-def _print_json(measured: "Measured", n: int, outcome: Outcome) -> None:
+def _print_json(measured: "Measured", bound: Binding | None, n: int, outcome: Outcome) -> None:
+    from dataclasses import asdict
+
     from eval.harness import means
 
     say_json(
@@ -95,6 +101,7 @@ def _print_json(measured: "Measured", n: int, outcome: Outcome) -> None:
             "metrics": {name: {"mean": mean, "n": n} for name, (mean, n) in means(measured.scorecard).items()},
             "verdicts": [{"gate": v.gate, "outcome": v.outcome.name, "reason": v.reason} for v in measured.verdicts],
             "outcome": outcome.name,
+            "binding": asdict(bound) if bound else None,  # of the recorded decision; over HTTP there is none
         }
     )
 

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -156,10 +157,11 @@ def test_as_json_stdout_is_one_document_with_every_number_and_its_count(
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1], "the same input gives the same bytes"
     told = json.loads(printed[0])
-    assert list(told) == ["version", "questions", "n", "failed", "metrics", "verdicts", "outcome"]
+    assert list(told) == ["version", "questions", "n", "failed", "metrics", "verdicts", "outcome", "binding"]
     dev = [question for question in load(questions_path(settings)) if question.slice == "dev"]
     assert (told["version"], told["n"], told["outcome"], told["failed"]) == (version, len(dev), "PASS", {})
     assert told["metrics"]["success"] == {"mean": 1.0, "n": len(dev)}
+    assert told["binding"] == asdict(make_registry(settings).decisions(version)[-1].binding)
     assert 0 < told["metrics"]["recall@6"]["n"] < len(dev), "null questions are not eligible for recall"
     assert [verdict["gate"] for verdict in told["verdicts"]] == ["citation_precision", "citation_recall", "recall@6"]
     assert set(told["verdicts"][0]) == {"gate", "outcome", "reason"}
@@ -287,11 +289,11 @@ def test_what_is_served_is_measured_over_http_without_a_decision(here: Path, sam
     before = make_registry(settings).decisions(version)
     options = ["--json", *LOW, *to(settings.data_dir)]
     assert main(["evaluate", version, *options]) == 0
-    here_measured = json.loads(capsys.readouterr().out)
+    in_process = json.loads(capsys.readouterr().out)
     with serving(service_of(settings)) as url:
         assert main(["evaluate", version, "--url", url, *options]) == 0
     out, err = capsys.readouterr()
-    assert json.loads(out) == here_measured
+    assert json.loads(out) == in_process | {"binding": None}
     assert "no decision is recorded" in err
     assert len(make_registry(settings).decisions(version)) == len(before) + 1, "the one measured in this process"
 
