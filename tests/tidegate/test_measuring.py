@@ -10,7 +10,7 @@ from domain.errors import StageFailed
 from domain.types import Outcome, Scope
 from eval.gates import digest, floors
 from eval.questions import Question, fingerprint, load
-from tests.eval.test_metrics import QUESTION
+from tests.eval.replies import QUESTION
 from tests.tidegate.small import small_library
 from tidegate.compose import make_registry
 from tidegate.effective import digest as settings_digest

@@ -1,0 +1,32 @@
+"""A question, and replies of the service as the metrics see them."""
+
+from typing import Any
+
+from eval.questions import Anchor, Question
+
+TIDE = Anchor("d1", "High water is at nine.")
+BELL = Anchor("d2", "The bell rings twice.")
+QUESTION = Question(
+    id="q1",
+    query="When is high water, and how often does the bell ring?",
+    answer="9 kilograms",
+    type="inference",
+    evidence=(TIDE, BELL),
+    hops=2,
+    slice="dev",
+    persona="visitor",
+    tenant="harbour",
+    groups=frozenset({"public"}),
+    aliases=("9 kg",),
+)
+
+
+def passage(doc_id: str, quote: str = "Something else.") -> dict[str, str]:
+    return {"doc_id": doc_id, "quote": quote}
+
+
+def answer(*consulted: Any, cited: Any = (), text: str = "", status: str = "complete", **more: str) -> dict[str, Any]:
+    """A reply; passages named by document id alone quote nothing of the gold evidence."""
+    passages = [passage(p) if isinstance(p, str) else p for p in consulted]
+    fields = {"answer": text, "status": status, "grounding": "grounded", "index_version": "v1"}
+    return {**fields, "consulted": passages, "citations": list(cited), **more}
