@@ -2,19 +2,26 @@
 
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
+from domain.errors import TidegateError
+from eval.questions import load as load_questions
+from serving.statuses import status_of
+from serving.telemetry import METRICS
 from tidegate import keys
 from tidegate.cli import VERBS, command
+from tidegate.loading import load as load_settings
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 DECISIONS = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
 SOURCES = ("domain", "retrieval", "generation", "eval", "serving", "load", "tidegate")
 SECTIONS = ("Context", "Decision", "What lost", "What would reopen it")
+OPERATING = (ROOT / "docs" / "operating.md").read_text("utf-8")
 UNCHECKED = frozenset({"docs/log.md"})  # a record of the past: what it names may be gone
 
 _FENCE = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -97,11 +104,11 @@ def test_every_command_names_a_verb_and_options_that_exist(page: Path) -> None:
 def options(verb: str) -> set[str]:
     """The long options of a verb, with those that every verb shares."""
     root = command(VERBS)
-    shared = {option for parameter in root.params for option in parameter.opts}  # type: ignore[attr-defined]  # Typer's
+    shared = {option for parameter in root.params for option in parameter.opts}
     node = root
     for word in verb.split():
-        node = node.commands[word]  # type: ignore[attr-defined]  # Typer's
-    own = [o for p in node.params for o in (*p.opts, *p.secondary_opts)]  # type: ignore[attr-defined]  # Typer's
+        node = node.commands[word]
+    own = [o for p in node.params for o in (*p.opts, *p.secondary_opts)]
     return shared | set(own) | {"--help"}
 
 
@@ -132,3 +139,45 @@ def test_decisions_are_numbered_from_one_and_all_listed() -> None:
     assert [int(path.name[:4]) for path in DECISIONS] == list(range(1, len(DECISIONS) + 1))
     listed = _LINK.findall((ROOT / "docs/adr/README.md").read_text("utf-8"))
     assert listed == [path.name for path in DECISIONS]
+
+
+def test_the_page_on_operating_names_every_metric_and_no_other() -> None:
+    assert sorted(set(re.findall(r"^\| `(tidegate_\w+)` \|", OPERATING, re.MULTILINE))) == sorted(
+        m.name for m in METRICS
+    )
+
+
+def test_the_page_on_operating_gives_every_error_code_its_status() -> None:
+    told = {
+        code: int(status)
+        for codes, status in re.findall(r"^\| (`[a-z_`, ]+`) \| (\d{3}) \|", OPERATING, re.MULTILINE)
+        for code in re.findall(r"`(\w+)`", codes)
+    }
+    assert told.pop("method_not_allowed") == 405  # the framework's own, not a class of ours
+    assert told == {kind.code: status_of(kind) for kind in family(TidegateError)}
+
+
+def family(kind: type[TidegateError]) -> Iterator[type[TidegateError]]:
+    """A class of the domain's and all below it; tests and the outer ring have classes of their own."""
+    if kind.__module__ == "domain.errors":
+        yield kind
+    for child in kind.__subclasses__():
+        yield from family(child)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if "```yaml" in p.read_text("utf-8")], ids=name)
+def test_settings_that_are_shown_can_be_used(page: Path, tmp_path: Path) -> None:
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    file = tmp_path / "tidegate.yaml"
+    for block in blocks:
+        file.write_text(re.sub(r"\bshort:", "success:", block), "utf-8")  # the metric that extending.md makes up
+        load_settings(file, {}, {}, tmp_path)
+
+
+def test_the_question_that_is_shown_can_be_read(tmp_path: Path) -> None:
+    shown = re.search(r"^```json\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    assert shown
+    (tmp_path / "questions.jsonl").write_text(shown[1].replace("\n", " "), "utf-8")
+    (question,) = load_questions(tmp_path / "questions.jsonl")
+    source = (ROOT / "examples" / "corpus" / question.evidence[0].doc_id).read_text("utf-8")
+    assert question.evidence[0].text in " ".join(source.split())
