@@ -228,6 +228,7 @@ def launch(settings: "Settings", arguments: Sequence[str], waiting: Callable[[st
             time.sleep(0.25)
     except BaseException:
         end(settings, mine)
+        child.wait()
         raise
     end(settings, mine)
     reason = _last_words(log, begins)
