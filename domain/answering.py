@@ -176,7 +176,7 @@ class _Run:
                 self.notes.append(f"reranker failed ({error.code}): fused order kept")
             self.took("rerank", started)
         hits = hits[:k]
-        candidates = tuple((hit.chunk.id, hit.score) for hit in hits)
+        candidates = tuple((self.naming.scrub(hit.chunk.id), hit.score) for hit in hits)
         self.rounds.append(RetrievalRound(self.visible(query), k, candidates, reranked))
         return hits
 
@@ -217,6 +217,7 @@ class _Run:
         if draft.stop is StopReason.UNKNOWN:
             self.notes.append(f"unknown stop reason {draft.detail!r}")
         session = self.ask.session
+        pool = tuple(entry for entry in pool if not self.naming.contains(entry.chunk_id))  # an id is shown as well
         turns = (*session.turns, Turn(Role.USER, self.naming.scrub(question)), Turn(Role.ASSISTANT, stream.text))
         return Answer(
             text=stream.text,
@@ -258,7 +259,7 @@ class _Run:
             id=self.ask.trace_id,
             version=self.version,
             rounds=tuple(self.rounds),
-            packed=tuple(evidence.chunk.id for evidence in self.packed),
+            packed=tuple(self.naming.scrub(evidence.chunk.id) for evidence in self.packed),
             stage_ms=tuple((stage, round(ms, 3)) for stage, ms in self.stage_ms.items()),
             usage=self.usage,
             notes=tuple(dict.fromkeys(self.notes)),

@@ -134,6 +134,8 @@ def cite(evidence: Evidence, naming: Naming) -> Citation:
         uri=_safe_uri(chunk.source.uri, naming),
         quote=naming.scrub(chunk.text),
         joined_turn=evidence.joined_turn,
+        source=naming.scrub(chunk.source.source),
+        published=naming.scrub(chunk.source.published),
     )
 
 

@@ -105,7 +105,8 @@ def _word_vectors(settings: Settings) -> Any:  # Callable[[Sequence[str]], numpy
     """Static word vectors of the bundled encoder, where the settings use a neural encoder at all."""
     if settings.embedding.backend == "hashing":
         return None
-    from retrieval.neural import minilm_folder, word_vectors
+    from retrieval.neural import minilm_folder
+    from retrieval.word_vectors import word_vectors
 
     return word_vectors(minilm_folder())
 

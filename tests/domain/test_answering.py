@@ -229,6 +229,28 @@ async def test_a_forbidden_term_crosses_nowhere() -> None:
     assert "zanzibrand" in generator.plans[0].question.casefold()  # the model is asked what was asked
 
 
+async def test_a_chunk_id_with_a_forbidden_term_is_neither_shown_nor_carried_on() -> None:
+    named = chunk("zanzibrand.md#0-aa", "It is sold here.")
+    request = ask("What is sold?")
+    events = await events_of(request, stages(retriever=FakeRetriever(hits(named, TIDE))), terms=["zanzibrand"])
+    assert "zanzibrand" not in repr(events)
+    done = events[-1]
+    assert isinstance(done, Done)
+    assert [entry.chunk_id for entry in done.answer.session.pool] == [TIDE.id]
+
+
+async def test_an_answer_that_was_filtered_cites_nothing() -> None:
+    generator = ScriptedGenerator(("Sorry [S1].",), StopReason.FILTERED)
+    given = await answered(ask("How?"), stages(generator=generator))
+    assert given.citations == ()
+    assert given.grounding is Grounding.UNGROUNDED
+
+
+async def test_a_citation_says_kind_and_date_of_its_source() -> None:
+    given = await answered(ask("When does the tide turn?"), stages())
+    assert (given.citations[0].source, given.citations[0].published) == ("newswire", "2026-01-31")
+
+
 async def test_a_forbidden_term_in_an_error_is_scrubbed() -> None:
     retriever = FakeRetriever(error=StageFailed("Index zanzibrand-1 is gone.", "retriever"))
     end = await failed(ask("Anything?"), stages(retriever=retriever), terms=["zanzibrand"])
