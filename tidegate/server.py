@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tidegate.settings import Settings
 
 STOP_S = 45.0  # draining gateways and ending Ray takes about five seconds; on a busy machine several times that
-START_S = 180.0  # loading the encoder in every replica, on a machine that is busy with something else
+START_S = 300.0  # loading the encoder in every replica, on a machine that is busy with something else
 MARK = "SERVER_OF_TIDEGATE"  # not TIDEGATE_...: those are settings, and an unknown one is refused
 CLOCK_S = 2.0  # a start time is counted from the boot time, which moves when the machine's clock is set
 
