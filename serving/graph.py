@@ -6,10 +6,13 @@ deployment does is in deployments/, how it is reached in remote.py, how Ray itse
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from http.client import OK
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
+from urllib.request import urlopen
 
-from domain.errors import ConfigError
+from domain.errors import ConfigError, NotReady
 from domain.ports import Generator, Reranker, Rewriter
 from serving.deployments.gateway import MakeService
 from serving.deployments.retriever import Library
@@ -112,10 +115,28 @@ def start(plan: GraphPlan, place: Place) -> Running:
         quiet = LoggingConfig(log_level="WARNING", enable_access_log=False)
         serve.start(http_options={"host": place.host, "port": place.port}, logging_config=quiet)
         serve.run(build(plan, home.folder / "metrics"), name=APP, route_prefix="/", logging_config=quiet)
+        _settle(place.url)
     except BaseException:
         home.close()
         raise
     return Running(place.url, home, home.notes)
+
+
+def _settle(url: str, times: int = 10, every_s: float = 0.1, within_s: float = 60.0) -> None:
+    """Returns when a gateway has answered `times` new connections in a row.
+
+    HAProxy is started anew for each gateway that joins, and a connection opened just then may be closed unanswered.
+    """
+    deadline, answered, said = monotonic() + within_s, 0, ""
+    while answered < times:
+        try:
+            with urlopen(f"{url}/healthz", timeout=5) as reply:  # noqa: S310  (our own address)
+                answered = answered + 1 if reply.status == OK else 0
+        except OSError as error:
+            answered, said = 0, str(error)
+        if monotonic() > deadline:
+            raise NotReady(f"The gateways do not answer at {url} ({said or 'no error'}): see Ray's logs.", "gateway")
+        sleep(every_s)
 
 
 def _deployment(options: StageOptions) -> dict[str, Any]:  # Any: arguments of serve.deployment
