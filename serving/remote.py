@@ -14,8 +14,10 @@ from domain.ports import Stages
 from domain.prompt import PromptPlan
 from domain.types import Chunk, Delta, Draft, Hit, Mode, Query, Retrieval, Rewrite, Scope, Turn
 from serving.telemetry import RETRIES, Telemetry
+from serving.travel import travel_light
 
 Handle = Any  # Ray's DeploymentHandle
+Bunch = tuple[Delta | Draft, ...]
 ATTEMPTS = 2
 
 
@@ -33,6 +35,7 @@ class Patience:
 
 def remote_stages(handles: Mapping[str, Handle], patience: Patience, telemetry: Telemetry) -> Stages:
     """The stages behind `handles` (by stage name). Without a "reranker" the fused order stands."""
+    travel_light()
     calls = _Calls(telemetry)
     reranker = handles.get("reranker")
     return Stages(
@@ -68,17 +71,18 @@ class RemoteRewriter:
     """Rewriter over a handle."""
 
     def __init__(self, handle: Handle, patience: Patience, calls: "_Calls") -> None:
-        self._handle, self._limit_s, self._calls = handle, patience.rewrite_s, calls
+        # A handle makes a new object at every look at one of its methods, so they are looked at once.
+        self._rewrite, self._paraphrase = handle.rewrite, handle.paraphrase
+        self._limit_s, self._calls = patience.rewrite_s, calls
 
     async def rewrite(self, question: str, history: Sequence[Turn]) -> Rewrite:
         """As Rewriter.rewrite, or StageFailed."""
-        method = self._handle.rewrite
-        rewrite: Rewrite = await self._calls.one("rewriter", self._limit_s, method, question, tuple(history))
+        rewrite: Rewrite = await self._calls.one("rewriter", self._limit_s, self._rewrite, question, tuple(history))
         return rewrite
 
     async def paraphrase(self, query: Query) -> Query:
         """As Rewriter.paraphrase, or StageFailed."""
-        wider: Query = await self._calls.one("rewriter", self._limit_s, self._handle.paraphrase, query)
+        wider: Query = await self._calls.one("rewriter", self._limit_s, self._paraphrase, query)
         return wider
 
 
@@ -86,17 +90,18 @@ class RemoteRetriever:
     """Retriever over a handle."""
 
     def __init__(self, handle: Handle, patience: Patience, calls: "_Calls") -> None:
-        self._handle, self._limit_s, self._calls = handle, patience.retrieve_s, calls
+        self._retrieve, self._chunks = handle.retrieve, handle.chunks
+        self._limit_s, self._calls = patience.retrieve_s, calls
 
     async def retrieve(self, query: Query, scope: Scope, version: str, n: int, mode: Mode = Mode.HYBRID) -> Retrieval:
         """As Retriever.retrieve, or StageFailed."""
-        method = self._handle.retrieve
+        method = self._retrieve
         found: Retrieval = await self._calls.one("retriever", self._limit_s, method, query, scope, version, n, mode)
         return found
 
     async def chunks(self, ids: Sequence[str], scope: Scope, version: str) -> tuple[Chunk, ...]:
         """As Retriever.chunks, or StageFailed."""
-        method = self._handle.chunks
+        method = self._chunks
         chunks: tuple[Chunk, ...] = await self._calls.one(
             "retriever", self._limit_s, method, tuple(ids), scope, version
         )
@@ -107,18 +112,16 @@ class RemoteReranker:
     """Reranker over a handle."""
 
     def __init__(self, handle: Handle, patience: Patience, calls: "_Calls") -> None:
-        self._handle, self._limit_s, self._calls = handle, patience.rerank_s, calls
+        self._rerank, self._limit_s, self._calls = handle.rerank, patience.rerank_s, calls
 
     async def rerank(self, query: Query, hits: Sequence[Hit]) -> tuple[Hit, ...]:
         """As Reranker.rerank, or StageFailed."""
-        ranked: tuple[Hit, ...] = await self._calls.one(
-            "reranker", self._limit_s, self._handle.rerank, query, tuple(hits)
-        )
+        ranked: tuple[Hit, ...] = await self._calls.one("reranker", self._limit_s, self._rerank, query, tuple(hits))
         return ranked
 
 
 class RemoteGenerator:
-    """Generator over a handle. Closing the stream cancels it in the replica."""
+    """Generator over a handle, which sends pieces in bunches. Closing the stream cancels it in the replica."""
 
     def __init__(self, handle: Handle, patience: Patience, calls: "_Calls") -> None:
         self._stream = handle.options(stream=True).generate
@@ -126,37 +129,38 @@ class RemoteGenerator:
 
     async def generate(self, plan: PromptPlan) -> AsyncGenerator[Delta | Draft, None]:
         """As Generator.generate, or StageFailed; UpstreamInterrupted when the replica dies after the first piece."""
-        pieces, first = await self._begin(plan)
+        bunches, bunch = await self._begin(plan)
         try:
-            piece: Delta | Draft | None = first
-            while piece is not None:
-                yield piece
-                piece = await self._next(pieces, self._patience.idle_s)
+            while bunch:
+                for piece in bunch:
+                    yield piece
+                bunch = await self._next(bunches, self._patience.idle_s)
         except _lost() as error:
             text = "The generator died while it was writing: what was shown is not a whole answer, ask again."
             raise UpstreamInterrupted(text, "generator") from error
         finally:
-            pieces.cancel()
+            bunches.cancel()
 
-    async def _begin(self, plan: PromptPlan) -> tuple[Any, Delta | Draft | None]:  # Any: DeploymentResponseGenerator
+    async def _begin(self, plan: PromptPlan) -> tuple[Any, Bunch]:  # Any: DeploymentResponseGenerator
         for attempt in range(1, ATTEMPTS + 1):
-            pieces = self._stream.remote(plan)
+            bunches = self._stream.remote(plan)
             try:
-                return pieces, await self._next(pieces, self._patience.first_token_s)
+                return bunches, await self._next(bunches, self._patience.first_token_s)
             except _lost() as error:
                 self._calls.died("generator", attempt, error)
             except BaseException:
-                pieces.cancel()
+                bunches.cancel()
                 raise
         raise RuntimeError("A retry ended without an outcome: this is a bug in serving/remote.py.")
 
-    async def _next(self, pieces: Any, limit_s: float) -> Delta | Draft | None:  # Any: DeploymentResponseGenerator
+    async def _next(self, bunches: Any, limit_s: float) -> Bunch:  # Any: DeploymentResponseGenerator
+        """The next bunch, or an empty one at the end."""
         try:
             async with asyncio.timeout(limit_s) as limit:
-                piece: Delta | Draft = await anext(pieces)
-                return piece
+                bunch: Bunch = await anext(bunches)
+                return bunch
         except StopAsyncIteration:
-            return None
+            return ()
         except TimeoutError as error:
             raise _timeout("generator", limit_s, error, limit.expired()) from error
         except _lost():

@@ -1,5 +1,6 @@
-"""The generator's host: a plain class which Ray Serve replicates; streams pieces as they come."""
+"""The generator's host: a plain class which Ray Serve replicates; streams what there is as soon as it is there."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
@@ -14,11 +15,27 @@ class GeneratorHost:
     def __init__(self, make: Callable[[], Generator]) -> None:
         self._generator = make()
 
-    async def generate(self, plan: PromptPlan) -> AsyncGenerator[Delta | Draft, None]:
-        """As Generator.generate."""
+    async def generate(self, plan: PromptPlan) -> AsyncGenerator[tuple[Delta | Draft, ...], None]:
+        """The pieces of Generator.generate in bunches: every message costs, so pieces that come together go together.
+
+        A piece never waits for the next one: a bunch ends as soon as the generator makes us wait.
+        """
         async with aclosing(self._generator.generate(plan)) as pieces:
-            async for piece in pieces:
-                yield piece
+            coming = asyncio.ensure_future(anext(pieces, None))
+            try:
+                while (piece := await coming) is not None:
+                    bunch = [piece]
+                    coming = asyncio.ensure_future(anext(pieces, None))
+                    await asyncio.sleep(0)  # lets the generator go on for as long as it need not wait
+                    while coming.done() and not coming.exception() and (piece := coming.result()) is not None:
+                        bunch.append(piece)
+                        coming = asyncio.ensure_future(anext(pieces, None))
+                        await asyncio.sleep(0)
+                    yield tuple(bunch)
+            finally:
+                if not coming.done():
+                    coming.cancel()
+                    await asyncio.gather(coming, return_exceptions=True)
 
     async def ready(self) -> bool:
         """True: a replica that answers has its generator."""

@@ -4,12 +4,14 @@ from collections.abc import Callable, Sequence
 
 from domain.ports import Reranker
 from domain.types import Hit, Query
+from serving.travel import travel_light
 
 
 class RerankerHost:
     """Passes calls on to the reranker that `make` gives. Requests of several readers may be in it at once."""
 
     def __init__(self, make: Callable[[], Reranker]) -> None:
+        travel_light()
         self._reranker = make()
 
     async def rerank(self, query: Query, hits: Sequence[Hit]) -> tuple[Hit, ...]:

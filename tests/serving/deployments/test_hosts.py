@@ -2,13 +2,14 @@
 
 import asyncio
 import pickle
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 import pytest
 
 from domain.errors import StageFailed, StorageError
 from domain.prompt import PromptPlan
-from domain.types import Query
+from domain.types import Delta, Draft, Query, StopReason
 from serving.deployments.generator import GeneratorHost
 from serving.deployments.reranker import RerankerHost
 from serving.deployments.retriever import RetrieverHost
@@ -41,8 +42,32 @@ async def test_rewriter_reranker_and_generator_pass_on_what_they_host() -> None:
     assert (await rewriter.paraphrase(Query("gate"))).variants == ("about gate",)
     ranked = await RerankerHost(ReversingReranker).rerank(Query("gate"), hits(TIDE, BELL))
     assert [hit.chunk for hit in ranked] == [BELL, TIDE]
-    pieces = [piece async for piece in GeneratorHost(NoOpGenerator).generate(PLAN)]
-    assert len(pieces) == 2
+    assert [len(bunch) async for bunch in GeneratorHost(NoOpGenerator).generate(PLAN)] == [2]
+
+
+async def test_pieces_that_come_together_go_together_and_none_waits_for_the_next() -> None:
+    class Slow:
+        async def generate(self, plan: PromptPlan) -> AsyncGenerator[Delta | Draft, None]:
+            yield Delta("one ")
+            yield Delta("two ")
+            await asyncio.sleep(0.02)
+            yield Delta("three")
+            yield Draft("one two three", StopReason.END)
+
+    bunches = [bunch async for bunch in GeneratorHost(Slow).generate(PLAN)]
+    assert bunches == [
+        (Delta("one "), Delta("two ")),
+        (Delta("three"), Draft("one two three", StopReason.END)),
+    ]
+
+
+async def test_pieces_before_a_failure_are_sent_before_it() -> None:
+    broken = ScriptedGenerator(("one ", "two "), error=StageFailed("It broke.", "generator"))
+    stream = GeneratorHost(lambda: broken).generate(PLAN)
+    assert await anext(stream) == (Delta("one "), Delta("two "))
+    with pytest.raises(StageFailed):
+        await anext(stream)
+    assert broken.closed
 
 
 async def test_a_caller_that_closes_the_stream_closes_the_generator() -> None:
