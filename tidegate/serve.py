@@ -57,7 +57,7 @@ def _until_ended(settings: "Settings", recorded: bool) -> None:
             note(text)
         say(f"serving {where.url}")
         threading.Event().wait()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):  # the latter from Ray's handler, as long as Ray is starting
         return
     finally:
         _on_signals(signal.SIG_IGN)  # an impatient second Ctrl-C would leave half of it running

@@ -222,7 +222,7 @@ def launch(settings: "Settings", arguments: Sequence[str], waiting: Callable[[st
             there = running(settings)
             if there and there.pid == child.pid:
                 ready, why = there.ready()
-                if ready:
+                if ready and there.folder:  # written down last: only now can a killed one be cleared up without a trace
                     return there
                 waiting(why)
             time.sleep(0.25)

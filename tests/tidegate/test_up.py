@@ -103,7 +103,9 @@ def test_the_same_again_is_neither_built_nor_measured_again(corpus: Path, here: 
 
 def test_a_corpus_that_misses_its_floors_is_refused_with_the_numbers(corpus: Path, here: Path) -> None:
     ours = settings(here / "data")
-    with pytest.raises(NotAdmitted, match=r"citation_recall: 0.0000 over 1 question.*nobody gets anything yet.*--force"):
+    with pytest.raises(
+        NotAdmitted, match=r"citation_recall: 0.0000 over 1 question.*nobody gets anything yet.*--force"
+    ):
         admitted(ours, corpus, here / "untrue.jsonl")
     assert FolderRegistry(ours.data_dir / "registry").rollout().stable is None
 
