@@ -68,7 +68,8 @@ def build_version(
     """The BuildReport of `corpus` under these settings, with the newest version as parent.
 
     A BEIR collection says nothing about access, so the anonymous reader may read it unless `groups` says otherwise;
-    its documents are passages already, so only those above PASSAGE_TOKENS are cut. Raises CorpusError when there is nothing to index, after having told why of every file, and StorageError when the
+    its documents are passages already, so only those above PASSAGE_TOKENS are cut.
+    Raises CorpusError when there is nothing to index, after having told why of every file, and StorageError when the
     data folder cannot be written; both before the encoder is loaded where that can be known.
     """
     from retrieval.building import build as build_index
