@@ -37,12 +37,13 @@ def remote_stages(handles: Mapping[str, Handle], patience: Patience, telemetry: 
     """The stages behind `handles` (by stage name). Without a "reranker" the fused order stands."""
     travel_light()
     calls = _Calls(telemetry)
-    reranker = handles.get("reranker")
+    # What we send are plain values; cloudpickle, Ray's default, looks at each of them for code it might have to carry.
+    plain = {name: handle.options(request_serialization="pickle") for name, handle in handles.items()}
     return Stages(
-        RemoteRewriter(handles["rewriter"], patience, calls),
-        RemoteRetriever(handles["retriever"], patience, calls),
-        RemoteReranker(reranker, patience, calls) if reranker is not None else None,
-        RemoteGenerator(handles["generator"], patience, calls),
+        RemoteRewriter(plain["rewriter"], patience, calls),
+        RemoteRetriever(plain["retriever"], patience, calls),
+        RemoteReranker(plain["reranker"], patience, calls) if "reranker" in plain else None,
+        RemoteGenerator(plain["generator"], patience, calls),
     )
 
 
