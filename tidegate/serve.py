@@ -12,7 +12,7 @@ import typer
 
 from domain.errors import NotReady, StorageError
 from tidegate.config import AsJson
-from tidegate.console import Code, loaded, note, say, say_json
+from tidegate.console import Code, loaded, note, say, say_json, say_piece
 
 if TYPE_CHECKING:
     from tidegate.settings import Settings
@@ -55,7 +55,7 @@ def _until_ended(settings: "Settings", recorded: bool) -> None:
             server.record(settings, where.url, str(started.home.folder))
         for text in started.notes:
             note(text)
-        say(f"serving {where.url}")
+        say_piece(f"serving {where.url}\n")  # at once, also into a log
         threading.Event().wait()
     except (KeyboardInterrupt, SystemExit):  # the latter from Ray's handler, as long as Ray is starting
         return
@@ -129,6 +129,8 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> Code:
     there, rollout = server.recorded(settings), make_registry(settings).rollout()
     alive = there is not None and there.alive
     ready, why = there.ready() if there and alive else (False, "not running")
+    if there and alive and not there.folder:
+        why = f"it is starting ({why})"
     if there and not alive:
         why = f"not running: process {there.pid} is gone, see {server.log_path(settings)}"
     if as_json:

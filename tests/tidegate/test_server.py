@@ -3,6 +3,7 @@
 import http.server
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -312,7 +313,9 @@ def test_status_of_a_ready_server_ends_with_0(
     assert capsys.readouterr().out.startswith(f"{there.url} (process {there.pid}): ready\n")
     answering(503, b'{"error": {"message": "The retriever starts."}}')
     assert main(["status", *sets(ours.data_dir)]) == Code.REFUSED
-    assert capsys.readouterr().out.startswith(f"{there.url} (process {there.pid}): not ready: The retriever starts.\n")
+    assert capsys.readouterr().out.startswith(
+        f"{there.url} (process {there.pid}): not ready: it is starting (The retriever starts.)\n"
+    )
 
 
 # ---------------------------------------------------------------------------------------------- a start that fails
@@ -348,14 +351,14 @@ def test_a_port_taken_between_check_and_start_is_told_by_number(here: Path) -> N
     assert not server.record_path(settings(data_dir)).exists()
 
 
-def test_an_interrupt_while_a_server_starts_ends_it(ours: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_while_a_server_starts_ends_it(ours: Settings) -> None:
     begun: list[int] = []
 
-    def interrupt(_seconds: float) -> None:
+    def interrupt() -> None:
         begun.extend(children())
-        raise KeyboardInterrupt
+        os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(server.time, "sleep", interrupt)
+    threading.Timer(0.3, interrupt).start()
     with pytest.raises(KeyboardInterrupt):
         server.launch(ours, sets(ours.data_dir), lambda _: None)
     assert begun
