@@ -46,11 +46,11 @@ def _until_ended(settings: "Settings", recorded: bool) -> None:
 
     where, started = compose.place(settings), None
     try:
-        _on_signals(_interrupt)
+        _on_signals(signal.default_int_handler)
         if recorded:
             server.record(settings, where.url)
         started = start(compose.graph_plan(settings), where)
-        _on_signals(_interrupt)  # Ray puts a handler of its own there
+        _on_signals(signal.default_int_handler)  # Ray puts a handler of its own there
         if recorded:
             server.record(settings, where.url, str(started.home.folder))
         for text in started.notes:
@@ -70,10 +70,6 @@ def _until_ended(settings: "Settings", recorded: bool) -> None:
 def _on_signals(do: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
     for sort in (signal.SIGTERM, signal.SIGINT):
         signal.signal(sort, do)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _can_be_recorded(settings: "Settings") -> bool:

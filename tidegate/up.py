@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shlex
+import signal
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,6 +46,7 @@ def up(
             "unmeasured with --force --reason TEXT.",
             "questions",
         )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends this ends the server that is starting, too
     # Everything that can be refused is refused now, not after minutes of building.
     server.refuse_second(settings)
     check_free(settings.serving.host, settings.serving.port)
