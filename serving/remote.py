@@ -38,7 +38,10 @@ def remote_stages(handles: Mapping[str, Handle], patience: Patience, telemetry: 
     travel_light()
     calls = _Calls(telemetry)
     # What we send are plain values; cloudpickle, Ray's default, looks at each of them for code it might have to carry.
-    plain = {name: handle.options(request_serialization="pickle") for name, handle in handles.items()}
+    plain = {
+        name: handle.options(request_serialization="pickle", response_serialization="pickle")
+        for name, handle in handles.items()
+    }
     return Stages(
         RemoteRewriter(plain["rewriter"], patience, calls),
         RemoteRetriever(plain["retriever"], patience, calls),

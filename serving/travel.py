@@ -10,7 +10,8 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
-from domain.types import Chunk, Hit, Query, Retrieval, Scope, SourceRef
+from domain.prompt import PromptPlan
+from domain.types import Chunk, Evidence, Hit, Query, Retrieval, Rewrite, Scope, SourceRef, Turn
 
 CARRIED = (
     Hit,
@@ -19,6 +20,10 @@ CARRIED = (
     Retrieval,
     Query,
     Scope,
+    Rewrite,
+    Turn,
+    Evidence,
+    PromptPlan,
 )  # each with two fields at least, for attrgetter gives a tuple
 
 

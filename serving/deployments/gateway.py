@@ -13,6 +13,7 @@ from starlette.applications import Starlette
 
 from domain.ports import Stages
 from serving.api import create_app
+from serving.collector import collect_less
 from serving.remote import Patience, readiness, remote_stages
 from serving.service import Service
 from serving.telemetry import Prometheus, Telemetry
@@ -32,6 +33,7 @@ class Gateway:
         max_in_flight: int,
         handles: Mapping[str, Any],  # Any: Ray's DeploymentHandle, by stage name
     ) -> None:
+        collect_less()
         # Serve's own loggers stay as they are; ours speak only when something is wrong.
         logging.getLogger("tidegate").setLevel(logging.WARNING)
         telemetry = Prometheus(metrics_folder)

@@ -7,12 +7,14 @@ from contextlib import aclosing
 from domain.ports import Generator
 from domain.prompt import PromptPlan
 from domain.types import Delta, Draft
+from serving.collector import collect_less
 
 
 class GeneratorHost:
     """Passes the stream of the generator that `make` gives. A caller that goes away closes it at the source."""
 
     def __init__(self, make: Callable[[], Generator]) -> None:
+        collect_less()
         self._generator = make()
 
     async def generate(self, plan: PromptPlan) -> AsyncGenerator[tuple[Delta | Draft, ...], None]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from domain.ports import Reranker
 from domain.types import Hit, Query
+from serving.collector import collect_less
 from serving.travel import travel_light
 
 
@@ -11,6 +12,7 @@ class RerankerHost:
     """Passes calls on to the reranker that `make` gives. Requests of several readers may be in it at once."""
 
     def __init__(self, make: Callable[[], Reranker]) -> None:
+        collect_less()
         travel_light()
         self._reranker = make()
 

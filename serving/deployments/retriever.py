@@ -11,6 +11,7 @@ from typing import Protocol
 
 from domain.ports import Retriever
 from domain.types import Chunk, Mode, Query, Retrieval, Scope
+from serving.collector import collect_less
 from serving.travel import travel_light
 
 log = logging.getLogger("tidegate.serving")
@@ -37,6 +38,7 @@ class RetrieverHost:
     """
 
     def __init__(self, make: Callable[[], Library], refresh_s: float = 1.0) -> None:
+        collect_less()
         travel_light()
         self._library, self._refresh_s = make(), refresh_s
         self._first: asyncio.Task[None] | None = None

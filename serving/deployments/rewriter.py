@@ -4,12 +4,14 @@ from collections.abc import Callable, Sequence
 
 from domain.ports import Rewriter
 from domain.types import Query, Rewrite, Turn
+from serving.collector import collect_less
 
 
 class RewriterHost:
     """Passes calls on to the rewriter that `make` gives."""
 
     def __init__(self, make: Callable[[], Rewriter]) -> None:
+        collect_less()
         self._rewriter = make()
 
     async def rewrite(self, question: str, history: Sequence[Turn]) -> Rewrite:
