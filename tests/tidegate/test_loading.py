@@ -63,7 +63,7 @@ def test_one_stage_value_keeps_the_rest_of_that_stage(tmp_path: Path) -> None:
 
 def test_floors_are_added_and_null_removes_one(tmp_path: Path) -> None:
     loaded = from_yaml(tmp_path, "evaluation: {floors: {ndcg@10: 0.4, citation_recall: null}}")
-    assert loaded.settings.evaluation.floors == {"citation_precision": 0.9, "recall@6": 0.7, "ndcg@10": 0.4}
+    assert loaded.settings.evaluation.floors == {"citation_precision": 0.8, "recall@6": 0.7, "ndcg@10": 0.4}
 
 
 def test_floors_without_a_citation_floor_guard_nothing_and_are_refused(tmp_path: Path) -> None:
