@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tidegate.settings import Settings
 
 PASSAGES = 5_000
-LIBRARY_DOCUMENTS = 1_200
+LIBRARY_DOCUMENTS = 700
 CHUNK_TOKENS = 60  # cuts the generated library into about PASSAGES passages
 
 Seconds = Annotated[float, typer.Option(min=1, max=600, help="Seconds per measurement, after a warm-up.")]
