@@ -72,7 +72,8 @@ def _judge(scorecard: Scorecard, gate: Floor) -> Verdict:
         reason = f"not measured: none of the questions of {scorecard.dataset} is eligible"
         return Verdict(gate.metric, Outcome.ERROR, reason, gate.advisory)
     mean = fmean(values)
-    reason = f"{mean:.4f} over {len(values)} questions, floor {gate.floor:.4f}"
+    questions = f"{len(values)} question{'s' if len(values) > 1 else ''}"
+    reason = f"{mean:.4f} over {questions}, floor {gate.floor:.4f}"
     if len(values) < gate.min_items:
         return Verdict(gate.metric, Outcome.INCONCLUSIVE, f"{reason}, needs {gate.min_items} questions", gate.advisory)
     return Verdict(gate.metric, Outcome.PASS if mean >= gate.floor else Outcome.FAIL, reason, gate.advisory)

@@ -61,12 +61,15 @@ def fingerprint(questions: Iterable[Question]) -> str:
 
 
 def suggestions(questions: Iterable[Question], scope: Scope, n: int = 6) -> tuple[Question, ...]:
-    """At most `n` questions that this reader can get answered: short, of many kinds, from the dev slice if possible."""
+    """At most `n` questions that this reader can get answered: short, of many kinds, from the dev slice if possible.
+
+    One fact each, or two side by side: a first question must not depend on arithmetic or on a chain of documents.
+    """
     good = [
         question
         for question in questions
         if question.evidence and not question.history and scope.tenant == question.tenant
-        if question.hops <= 2 and question.groups <= scope.groups
+        if question.groups <= scope.groups and (question.hops == 1 or question.type == "comparison")
     ]
     good.sort(key=lambda question: (question.slice != "dev", len(question.query) > 70))
     kinds: dict[tuple[int, str], Question] = {}

@@ -4,6 +4,7 @@ import asyncio
 import json
 import shlex
 import signal
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -62,7 +63,7 @@ def up(
     say(f"\nServing version {version} at {there.url}")
     say("Ask on the page, or:\n")
     say(f"  {curl(there.url, example_question(settings))}\n")
-    say("End it with: tidegate down")
+    say(f"End it with: {sys.argv[0]} down")
     return Code.DONE
 
 

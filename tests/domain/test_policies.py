@@ -126,7 +126,7 @@ def test_the_same_pool_entry_sent_twice_stays_once() -> None:
 
 
 def evidence(**changes: str) -> Evidence:
-    source = SourceRef("zanzibrand-7", "The Zanzibrand book", "https://library.example/7", "kb", "")
+    source = SourceRef("zanzibrand-7", "The Zanzibrand book", "https://library.example/7", "Zanzibrand kb", "2026-01")
     text = changes.pop("text", "Old ZANZIBRAND text.")
     made = Chunk("zanzibrand-7#0-aa", text, 0, "", replace(source, **changes), "harbour", frozenset({"public"}))
     return Evidence("S4", made, 3, 5)
@@ -142,6 +142,8 @@ def test_every_string_of_a_citation_is_scrubbed() -> None:
         uri="https://library.example/7",
         quote=f"Old {REDACTED} text.",
         joined_turn=3,
+        source=f"{REDACTED} kb",
+        published="2026-01",
     )
 
 

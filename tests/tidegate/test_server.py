@@ -352,10 +352,10 @@ def test_a_port_taken_between_check_and_start_is_told_by_number(here: Path) -> N
 
 
 def test_an_interrupt_while_a_server_starts_ends_it(ours: Settings) -> None:
-    begun: list[int] = []
+    before, begun = children(), list[int]()
 
     def interrupt() -> None:
-        begun.extend(children())
+        begun.extend(children() - before)
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Timer(0.3, interrupt).start()
