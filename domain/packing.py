@@ -16,17 +16,22 @@ OTHER_CHARS = 2.5  # Cyrillic, Greek, Arabic, Devanagari and the rest
 DENSE_CHARS = 1.5  # scripts of syllables and ideographs: Chinese, Japanese, Korean, Thai, Lao, Khmer
 
 _DENSE = re.compile(
-    "[\u0e00-\u0eff\u1100-\u11ff\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef]|[\U00020000-\U0003ffff]"
+    "[\u0e00-\u0eff\u1100-\u11ff\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
 )
 _LATIN = re.compile("[\x00-\u024f\u1e00-\u1eff\u2010-\u2027]")
 
 
+def cost(text: str) -> float:
+    """Estimated tokens, as a sum over characters: the cost of neighbours together is the sum of their costs."""
+    if text.isascii():
+        return len(text) / LATIN_CHARS
+    dense, latin = len(_DENSE.findall(text)), len(_LATIN.findall(text))
+    return latin / LATIN_CHARS + (len(text) - dense - latin) / OTHER_CHARS + dense / DENSE_CHARS
+
+
 def estimate_tokens(text: str) -> int:
     """About how many tokens `text` costs, rounded up; 0 only for an empty text. An estimate, not a tokenizer."""
-    dense = len(_DENSE.findall(text))
-    latin = len(_LATIN.findall(text))
-    other = len(text) - dense - latin
-    return math.ceil(latin / LATIN_CHARS + other / OTHER_CHARS + dense / DENSE_CHARS)
+    return math.ceil(cost(text))
 
 
 def evidence_tokens(chunk: Chunk) -> int:

@@ -1,8 +1,8 @@
 """Documents cut into passages: strategies as functions, and the CHUNKERS table at the foot.
 
 Every strategy works on spans of the document's own text, so a passage is quoted exactly as it was written and
-nothing between two cuts can get lost. Sizes are estimated tokens (`cost` in cutting.py): the bundled encoder reads
-256 and ignores the rest without a word, so the default leaves room for title and heading.
+nothing between two cuts can get lost. Sizes are estimated tokens (`cost` in domain/packing.py): the bundled encoder
+reads 256 and ignores the rest without a word, so the default leaves room for title and heading.
 """
 
 import re
@@ -12,8 +12,9 @@ from hashlib import sha256
 from itertools import zip_longest
 
 from domain.errors import ConfigError
+from domain.packing import cost
 from domain.types import Chunk, Document, SourceRef
-from retrieval.cutting import Span, characters, cost, lines, paragraphs, sentences, words
+from retrieval.cutting import Span, characters, lines, paragraphs, sentences, words
 
 CHUNK_TOKENS = 200
 OVERLAP = 0

@@ -9,24 +9,11 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
-from domain.packing import DENSE_CHARS, LATIN_CHARS, OTHER_CHARS
+from domain.packing import cost
 
 Span = tuple[int, int]  # start and end offsets into a text
 
-# The scripts of domain/packing.py, whose estimate this is without the rounding; a test holds the two together.
-_DENSE = re.compile(
-    "[\u0e00-\u0eff\u1100-\u11ff\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
-)
-_LATIN = re.compile("[\x00-\u024f\u1e00-\u1eff\u2010-\u2027]")
 _FULL_STOP = re.compile(r"[。！？；｡]+[」』”’）》】]*\s*")
-
-
-def cost(text: str) -> float:
-    """Estimated tokens, as a sum over characters: the cost of neighbours together is the sum of their costs."""
-    if text.isascii():
-        return len(text) / LATIN_CHARS
-    dense, latin = len(_DENSE.findall(text)), len(_LATIN.findall(text))
-    return latin / LATIN_CHARS + (len(text) - dense - latin) / OTHER_CHARS + dense / DENSE_CHARS
 
 
 def paragraphs(text: str, start: int, end: int) -> list[Span]:

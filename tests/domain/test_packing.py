@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from domain.packing import ORDERS, estimate_tokens, evidence_tokens, pack
+from domain.packing import ORDERS, cost, estimate_tokens, evidence_tokens, pack
 from domain.types import Chunk, SourceRef
 from tests.fakes import hits
 
@@ -38,6 +38,11 @@ def ids(evidence: tuple) -> list[str]:  # type: ignore[type-arg]
 )
 def test_tokens_are_estimated_by_script(text: str, tokens: int) -> None:
     assert estimate_tokens(text) == tokens
+
+
+def test_neighbours_together_cost_the_sum_of_their_costs() -> None:
+    texts = ["abc", "冷却", "Вода.", "", "ปิด 𠀋"]
+    assert cost("".join(texts)) == pytest.approx(sum(map(cost, texts)))
 
 
 def test_what_stands_above_a_passage_counts_as_well() -> None:

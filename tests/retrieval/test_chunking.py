@@ -1,6 +1,5 @@
 """Cutting documents: nothing lost, nothing above its size, ids that stay."""
 
-import math
 import random
 import re
 from dataclasses import replace
@@ -12,7 +11,6 @@ from domain.errors import ConfigError
 from domain.packing import estimate_tokens
 from domain.types import Document
 from retrieval.chunking import CHUNKERS, check, chunks_of, indexed_text
-from retrieval.cutting import cost
 
 SIZE = 40
 CUTTING = sorted(set(CHUNKERS) - {"whole"})
@@ -184,12 +182,6 @@ def test_an_overlap_repeats_whole_sentences_and_no_more_than_asked() -> None:
 
 def test_whole_is_one_chunk_however_long() -> None:
     assert len(chunks_of(document("One pump. " * 1000), "whole", SIZE)) == 1
-
-
-def test_sizes_are_the_estimate_of_packing_in_every_script() -> None:
-    for start in range(0, 0x31000, 50):
-        text = "".join(chr(point) for point in range(start, start + 50) if not 0xD800 <= point < 0xE000)
-        assert math.ceil(cost(text) - 1e-9) == estimate_tokens(text), hex(start)
 
 
 @pytest.mark.parametrize(
