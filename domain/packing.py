@@ -46,21 +46,20 @@ def pack(
     turn: int,
     token_cap: int,
     *,
-    k: int | None = None,
     order: str = "score",
     per_document: int | None = None,
 ) -> tuple[Evidence, ...]:
-    """Evidence S1..Sn of at most `token_cap` estimated tokens: the `k` best hits, then the pool, newest first.
+    """Evidence S1..Sn of at most `token_cap` estimated tokens: the hits by rank, then the pool, newest first.
 
     A chunk comes once; one that is in the pool keeps the turn it joined, others have joined in `turn`. A chunk that
     does not fit is left out whole and smaller ones after it may still come in. `order` is a name in ORDERS;
-    `k` None takes all hits; `per_document` limits how many chunks one document may have.
+    `per_document` limits how many chunks one document may have.
     """
     joined = {chunk.id: joined_turn for chunk, joined_turn in reversed(pool_chunks)}
     taken: dict[str, tuple[Chunk, int]] = {}
     per_source: Counter[str] = Counter()
     left = token_cap
-    for chunk in _by_rank(pool_chunks, hits, k):
+    for chunk in _by_rank(pool_chunks, hits):
         tokens = evidence_tokens(chunk)
         full = per_document is not None and per_source[chunk.source.doc_id] >= per_document
         if chunk.id in taken or tokens > left or full:
@@ -75,9 +74,8 @@ def pack(
     )
 
 
-def _by_rank(pool_chunks: Sequence[tuple[Chunk, int]], hits: Sequence[Hit], k: int | None) -> Iterator[Chunk]:
-    best = sorted(hits, key=lambda hit: (hit.rank, hit.chunk.id))
-    yield from (hit.chunk for hit in best[:k])
+def _by_rank(pool_chunks: Sequence[tuple[Chunk, int]], hits: Sequence[Hit]) -> Iterator[Chunk]:
+    yield from (hit.chunk for hit in sorted(hits, key=lambda hit: (hit.rank, hit.chunk.id)))
     newest = sorted(pool_chunks, key=lambda entry: -entry[1])  # stable: within a turn the better one joined first
     yield from (chunk for chunk, _ in newest)
 
