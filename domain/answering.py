@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from domain.errors import StageFailed, TidegateError, UpstreamInterrupted
+from domain.naming import Naming
 from domain.packing import pack
-from domain.policies import Naming, check_question, cite, ground, join_pool, revalidate, status, trigger
+from domain.policies import check_question, cite, ground, join_pool, revalidate, status, trigger
 from domain.ports import Stages
 from domain.prompt import PromptPlan, plan
 from domain.streaming import AnswerStream
@@ -139,7 +140,7 @@ class _Run:
         started = self.clock()
         ids = tuple(dict.fromkeys(entry.chunk_id for entry in claimed))
         chunks = {c.id: c for c in await self.stages.retriever.chunks(ids, self.ask.scope, self.ask.version)}
-        pool, _ = revalidate(claimed, chunks, self.rules.pool_cap)
+        pool = revalidate(claimed, chunks, self.rules.pool_cap)
         if dropped := len(claimed) - len(pool):
             self.notes.append(f"pool: {dropped} entries dropped (unknown, not visible, duplicate or over the cap)")
         self.took("pool", started)

@@ -11,21 +11,8 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from domain.errors import BadRequest, TooLong
-from domain.naming import REDACTED, Naming
+from domain.naming import Naming
 from domain.types import Citation, Evidence, Grounding, Hit, PoolEntry, Rules, Status, StopReason
-
-__all__ = [
-    "REDACTED",
-    "Naming",
-    "PoolJoin",
-    "check_question",
-    "cite",
-    "ground",
-    "join_pool",
-    "revalidate",
-    "status",
-    "trigger",
-]
 
 # ---------------------------------------------------------------------------------------------- the question
 
@@ -103,17 +90,16 @@ def join_pool(pool: Sequence[PoolEntry], chunk_ids: Sequence[str], turn: int, ca
     return PoolJoin(joined[over:], tuple(entry.chunk_id for entry in joined[:over]))
 
 
-def revalidate(pool: Sequence[PoolEntry], visible_ids: Collection[str], cap: int) -> tuple[tuple[PoolEntry, ...], int]:
-    """A client's pool made trustworthy, and how many of its chunks are unknown or forbidden and were dropped.
+def revalidate(pool: Sequence[PoolEntry], visible_ids: Collection[str], cap: int) -> tuple[PoolEntry, ...]:
+    """A client's pool made trustworthy: without chunks that are unknown or forbidden, each chunk once.
 
-    Order is kept, of duplicates the first stays, and above `cap` the oldest leave; neither counts as dropped.
+    Order is kept, of duplicates the first stays, and above `cap` the oldest leave.
     """
     unique: dict[str, PoolEntry] = {}
     for entry in pool:
         unique.setdefault(entry.chunk_id, entry)
-    visible = frozenset(visible_ids)
-    known = [entry for entry in unique.values() if entry.chunk_id in visible]
-    return tuple(known[max(len(known) - max(cap, 0), 0) :]), len(unique) - len(known)
+    known = [entry for entry in unique.values() if entry.chunk_id in visible_ids]
+    return tuple(known[max(len(known) - max(cap, 0), 0) :])
 
 
 # ---------------------------------------------------------------------------------------------- citation

@@ -28,7 +28,6 @@ from domain.types import (
 )
 
 Vectors = Any  # numpy float32 [n, dimensions], rows of unit length; the domain imports no array library
-Mask = Any  # numpy bool [n_chunks]
 
 # ---------------------------------------------------------------------------------------------- stages
 

@@ -198,7 +198,6 @@ class Rules:
 
     k: int
     wide_k: int
-    candidates: int
     rerank_depth: int
     max_rounds: int
     trigger_cosine: float

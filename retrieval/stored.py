@@ -5,7 +5,7 @@ asked for. Written by building.py, searched by index.py.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -62,11 +62,8 @@ class StoredVersion:
 
     def row(self, chunk_id: str) -> int | None:
         """The row of a chunk id, or None when there is no such chunk."""
-        return _position(self.ids, chunk_id)
-
-    def holds(self, doc_id: str) -> bool:
-        """True when some chunk is of this document."""
-        return _position(self.documents, doc_id) is not None
+        place = bisect_left(self.ids, chunk_id)
+        return place if place < len(self.ids) and self.ids[place] == chunk_id else None
 
     def vectors(self) -> NDArray[np.float32]:
         """float32 [n_chunks, dimensions], on disk until touched."""
@@ -79,11 +76,6 @@ def mapped(path: Path) -> NDArray[Any]:  # the dtype is that of the file
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except (OSError, ValueError, EOFError) as error:
         raise _damaged(path, str(error)) from error
-
-
-def _position(names: Sequence[str], name: str) -> int | None:
-    place = bisect_left(names, name)
-    return place if place < len(names) and names[place] == name else None
 
 
 def _manifest(folder: Path) -> dict[str, Any]:  # JSON as written by building.py

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from domain.errors import BadRequest, StageFailed, TidegateError, TooLong
-from domain.policies import Naming
+from domain.naming import Naming
 from serving.schemas import Limits
 from serving.statuses import CLIENT_GONE, retry_headers, status_of
 from serving.telemetry import DISCONNECTS, REQUESTS, SECONDS, Telemetry

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from domain.errors import NotFound
-from domain.policies import Naming
+from domain.naming import Naming
 from domain.ports import Stages
 from domain.prompt import PromptPlan
 from domain.types import (
@@ -43,7 +43,6 @@ TEXT = "The gate opens at high water."
 RULES = Rules(
     k=4,
     wide_k=4,
-    candidates=4,
     rerank_depth=4,
     max_rounds=1,
     trigger_cosine=0.0,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from uuid import uuid4
 
-from domain.policies import Naming
+from domain.naming import Naming
 from domain.ports import IndexRegistry, Stages, TraceSink
 from domain.types import Rules
 from serving.auth import Authenticate

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from domain.policies import Naming
+from domain.naming import Naming
 from domain.types import Answer, Citation, Hit, IndexVersion, Rollout, Session
 
 Json = dict[str, Any]  # what orjson writes

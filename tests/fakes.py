@@ -30,7 +30,6 @@ PUBLIC = Scope("harbour", frozenset({"public"}))
 RULES = Rules(
     k=3,
     wide_k=6,
-    candidates=20,
     rerank_depth=10,
     max_rounds=2,
     trigger_cosine=0.3,

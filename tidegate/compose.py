@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from domain.errors import ConfigError
+from domain.naming import Naming
 from domain.packing import estimate_tokens
-from domain.policies import Naming
 from domain.ports import Embedder, Generator, PairScorer, Reranker, Rewriter, Stages
 from domain.prompt import SYSTEM
 from domain.types import Query, Rewrite, RewriteStatus, Rules, Scope, Turn
@@ -204,7 +204,6 @@ def make_rules(settings: Settings) -> Rules:
     return Rules(
         k=chosen.k,
         wide_k=chosen.wide_k,
-        candidates=settings.retrieval.candidates,
         rerank_depth=settings.rerank.depth,
         max_rounds=chosen.max_rounds,
         trigger_cosine=chosen.trigger_cosine,

@@ -14,7 +14,7 @@ from domain.errors import (
     Throttled,
     UpstreamInterrupted,
 )
-from domain.policies import Naming
+from domain.naming import Naming
 from domain.ports import Generator, Reranker, Stages
 from domain.types import (
     Answer,

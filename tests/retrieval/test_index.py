@@ -245,11 +245,6 @@ def test_chunks_come_back_as_they_were_built(tmp_path: Path) -> None:
     assert (chunk.source.source, chunk.source.published, chunk.groups) == ("wiki", "2026-01-31", written.groups)
 
 
-def test_a_version_knows_which_documents_it_holds(tmp_path: Path) -> None:
-    stored = opened(tmp_path, PUMPS).stored
-    assert (stored.holds("a"), stored.holds("A"), stored.holds("")) == (True, False, False)
-
-
 # ---------------------------------------------------------------------------------------------- opening
 
 

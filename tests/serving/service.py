@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import orjson
 
-from domain.policies import Naming
+from domain.naming import Naming
 from domain.ports import Stages
 from domain.types import IndexVersion, Rollout, Usage
 from serving.api import create_app

@@ -16,7 +16,7 @@ from domain.errors import (
     UpstreamDenied,
     UpstreamInterrupted,
 )
-from domain.policies import Naming
+from domain.naming import Naming
 from domain.types import Rollout, Scope, Trace
 from serving.auth import TrustedHeaders
 from serving.schemas import Limits
