@@ -51,7 +51,7 @@ class ExtractiveGenerator:
         if not evidence:
             return ["The library has no source for this question."], StopReason.NOT_COVERED
         judge = Judge(asked(question), candidates_of(evidence))
-        quoted: list[Candidate] = []
+        quoted: dict[Candidate, str] = {}  # and whom it is about, where it does not say so itself
         missing: list[Term] = []
         subjects: Sequence[Term | None] = judge.wanted.subjects or (None,)
         room = max(1, self._max_sentences // len(subjects))
@@ -59,10 +59,12 @@ class ExtractiveGenerator:
             chain = judge.best_chain(subject, room)
             unmet = self._missing(judge, subject, chain)
             missing += unmet
-            quoted += [] if unmet or not chain else chain
+            for candidate in () if unmet or not chain else chain:
+                unnamed = len(subjects) > 1 and subject is not None and not subject.within(candidate.own)
+                quoted.setdefault(candidate, subject.shown if unnamed and subject else "")
         if not quoted:
             return [_not_covered(missing)], StopReason.NOT_COVERED
-        claims = [_claim(candidate) for candidate in dict.fromkeys(quoted)]
+        claims = [_claim(candidate, name) for candidate, name in quoted.items()]
         left = [s for s in judge.wanted.subjects if not any(s.within(c.above) or about(s, c) >= 0.5 for c in quoted)]
         claims += [f"The sources do not say this of {_listed(left)}."] if left else []
         return [claim + " " for claim in claims[:-1]] + claims[-1:], StopReason.END
@@ -84,9 +86,10 @@ class ExtractiveGenerator:
 # ---------------------------------------------------------------------------------------------- how it reads
 
 
-def _claim(candidate: Candidate) -> str:
+def _claim(candidate: Candidate, name: str) -> str:
     """`sentence [S1].`: the marker stands before the full stop, so that it belongs to its claim beyond doubt.
 
+    With a `name`, `name: sentence [S1].`: two sentences about "the company" side by side tell nobody which is which.
     A sentence that ends in a quotation or without a stop keeps its end and gets marker and full stop behind it.
     Anything in the source that looks like a marker or opens code would change what is cited: it is left out.
     """
@@ -95,7 +98,7 @@ def _claim(candidate: Candidate) -> str:
     match = _END.search(text)
     body, stop = (text[: match.start()].rstrip(), match.group()) if match else (text, ".")
     space = "" if stop in "。！" else " "
-    return f"{body}{space}[{candidate.sid}]{stop}"
+    return f"{name and f'{name}: '}{body}{space}[{candidate.sid}]{stop}"
 
 
 def _not_covered(missing: Sequence[Term]) -> str:

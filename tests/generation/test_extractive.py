@@ -64,6 +64,17 @@ def test_of_two_subjects_the_one_that_is_covered_is_answered_and_the_other_named
     )
 
 
+def test_of_two_subjects_a_sentence_that_does_not_name_its_own_gets_the_name_in_front() -> None:
+    first = evidence("The company was founded in 1912.", title="Saltmarsh Energy")[0]
+    second = evidence("", "The company was founded in 2006.", title="Kelpline Software")[1]
+    text, stop = ask("Which was founded earlier, Saltmarsh Energy or Kelpline Software?", first, second)
+    assert stop is StopReason.END
+    assert text == (
+        "Saltmarsh Energy: The company was founded in 1912 [S1]. "
+        "Kelpline Software: The company was founded in 2006 [S2]."
+    )
+
+
 def test_a_sentence_about_another_year_does_not_answer() -> None:
     sources = evidence("Northwind had 20 staff in 2022.", "Northwind had 30 staff in 2023.")
     assert ask("How many staff did Northwind have in 2023?", *sources)[0] == "Northwind had 30 staff in 2023 [S2]."
