@@ -97,7 +97,7 @@ class _Run:
         rewrite = await self.rewrite(question)
         pool, pool_chunks = await self.pool()
         hits = await self.retrieve(rewrite.query)
-        rewrite = replace(rewrite, query=self.visible(rewrite.query))
+        rewrite = replace(rewrite, query=self.visible(rewrite.query), reason=self.naming.scrub(rewrite.reason))
         yield Started(ask.trace_id, self.version, rewrite)
 
         started = self.clock()
@@ -219,7 +219,11 @@ class _Run:
             self.notes.append(f"unknown stop reason {draft.detail!r}")
         session = self.ask.session
         pool = tuple(entry for entry in pool if not self.naming.contains(entry.chunk_id))  # an id is shown as well
-        turns = (*session.turns, Turn(Role.USER, self.naming.scrub(question)), Turn(Role.ASSISTANT, stream.text))
+        said = (*session.turns, Turn(Role.USER, question))
+        turns = (
+            *(replace(turn, text=self.naming.scrub(turn.text)) for turn in said),
+            Turn(Role.ASSISTANT, stream.text),
+        )
         return Answer(
             text=stream.text,
             citations=() if draft.stop is StopReason.FILTERED else stream.citations,
@@ -263,5 +267,5 @@ class _Run:
             packed=tuple(self.naming.scrub(evidence.chunk.id) for evidence in self.packed),
             stage_ms=tuple((stage, round(ms, 3)) for stage, ms in self.stage_ms.items()),
             usage=self.usage,
-            notes=tuple(dict.fromkeys(self.notes)),
+            notes=tuple(self.naming.scrub(note) for note in dict.fromkeys(self.notes)),
         )

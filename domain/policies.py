@@ -117,7 +117,7 @@ def cite(evidence: Evidence, naming: Naming) -> Citation:
         chunk_id=naming.scrub(chunk.id),
         doc_id=naming.scrub(chunk.source.doc_id),
         label=naming.scrub(chunk.source.title.strip() or chunk.source.doc_id),
-        uri=_safe_uri(chunk.source.uri, naming),
+        uri=safe_uri(chunk.source.uri, naming),
         quote=naming.scrub(chunk.text),
         joined_turn=evidence.joined_turn,
         source=naming.scrub(chunk.source.source),
@@ -125,7 +125,7 @@ def cite(evidence: Evidence, naming: Naming) -> Citation:
     )
 
 
-def _safe_uri(uri: str, naming: Naming) -> str:
+def safe_uri(uri: str, naming: Naming) -> str:
     """`uri` when a browser may follow it (http, https, or relative to this server) and it names nobody; else ""."""
     uri = uri.strip()
     if any(_is_unseen(char) or char == "\\" for char in uri) or naming.contains(uri) or naming.contains(unquote(uri)):

@@ -191,7 +191,7 @@ class _Api:
             "hits": [wire.hit_json(hit, service.naming) for hit in hits],
             "index_version": version,
             "stage_ms": stage_ms,
-            "notes": notes,
+            "notes": [service.naming.scrub(note) for note in notes],
         }
         return json_response(told, 200, self._headers(version, stage_ms, started))
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from domain.naming import Naming
+from domain.policies import safe_uri
 from domain.types import Answer, Citation, Hit, IndexVersion, Rollout, Session
 
 Json = dict[str, Any]  # what orjson writes
@@ -68,14 +69,14 @@ def session_json(session: Session) -> Json:
 
 
 def hit_json(hit: Hit, naming: Naming) -> Json:
-    """A search hit, every visible string scrubbed."""
+    """A search hit, every visible string scrubbed; an address that must not be followed is left out."""
     source = hit.chunk.source
     return {
         "chunk_id": naming.scrub(hit.chunk.id),
         "doc_id": naming.scrub(source.doc_id),
         "title": naming.scrub(source.title),
         "text": naming.scrub(hit.chunk.text),
-        "uri": naming.scrub(source.uri),
+        "uri": safe_uri(source.uri, naming),
         "source": naming.scrub(source.source),
         "published": naming.scrub(source.published),
         "score": hit.score,

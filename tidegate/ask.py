@@ -82,10 +82,11 @@ def search(
     naming = make_naming(settings)
     found, best = asyncio.run(_found(settings, query, reader_of(settings, tenant, groups), wanted, k, mode, rerank))
     hits = [hit_json(hit, naming) for hit in best]
+    notes = [naming.scrub(text) for text in found.notes]
     if as_json:
-        say_json({"hits": hits, "index_version": found.version})
+        say_json({"hits": hits, "index_version": found.version, "notes": notes})
         return
-    for text in found.notes:
+    for text in notes:
         note(text)
     if not hits:
         note("nothing found")

@@ -239,6 +239,17 @@ async def test_a_chunk_id_with_a_forbidden_term_is_neither_shown_nor_carried_on(
     assert [entry.chunk_id for entry in done.answer.session.pool] == [TIDE.id]
 
 
+async def test_a_forbidden_term_in_a_note_or_an_earlier_turn_is_scrubbed() -> None:
+    retriever = FakeRetriever(hits(TIDE), notes=("/srv/zanzibrand/v1 could not be opened here",))
+    session = Session("s1", (Turn(Role.USER, "Who is Zanzibrand?"), Turn(Role.ASSISTANT, "A seller.")))
+    events = await events_of(ask("What now?", session=session), stages(retriever=retriever), terms=["zanzibrand"])
+    done = events[-1]
+    assert isinstance(done, Done)
+    assert "could not be opened here" in done.answer.trace.notes[0]
+    assert [turn.text for turn in done.answer.session.turns][1:3] == ["A seller.", "What now?"]
+    assert "zanzibrand" not in repr(events).casefold()
+
+
 async def test_an_answer_that_was_filtered_cites_nothing() -> None:
     generator = ScriptedGenerator(("Sorry [S1].",), StopReason.FILTERED)
     given = await answered(ask("How?"), stages(generator=generator))

@@ -1,7 +1,7 @@
 """Answers, search and the state of things over HTTP: the shapes clients rely on, and the headers on each of them."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -194,6 +194,22 @@ async def test_a_forbidden_name_is_in_no_reply() -> None:
         await get(of, "/page/about.json"),
     ]
     assert not [reply.text for reply in replies if "zanzibrand" in reply.text.lower()]
+
+
+async def test_a_note_of_a_search_is_scrubbed_as_well() -> None:
+    retriever = FakeRetriever(hits(TIDE), notes=("/srv/zanzibrand could not be opened",))
+    of = service(naming=Naming(("zanzibrand",)), retriever=retriever)
+    assert (await post(of, "/v1/search", {"query": "gate"})).json()["notes"] == [
+        "/srv/[name removed] could not be opened"
+    ]
+
+
+@pytest.mark.parametrize("uri", ["javascript:alert(1)", "https://library.example/%7Aanzibrand"])
+async def test_an_address_that_must_not_be_followed_or_names_somebody_is_in_no_hit(uri: str) -> None:
+    odd = replace(TIDE, source=replace(TIDE.source, uri=uri))
+    of = service(naming=Naming(("zanzibrand",)), retriever=FakeRetriever(hits(odd)))
+    (hit,) = (await post(of, "/v1/search", {"query": "gate"})).json()["hits"]
+    assert hit["uri"] == ""
 
 
 async def test_more_requests_at_once_than_allowed_are_refused_at_once_and_room_comes_back() -> None:
