@@ -20,13 +20,13 @@ from domain.types import Query, Rewrite, RewriteStatus, Rules, Scope, Turn
 from retrieval.index import HybridIndex
 from retrieval.library import Library
 from retrieval.registry import FolderRegistry
-from serving.api import Service, always_ready
 from serving.auth import Authenticate, OpenTo, TrustedHeaders
 from serving.deployments.gateway import Ready
 from serving.graph import GraphPlan, StageOptions
 from serving.ray_home import Place
 from serving.remote import Patience
 from serving.schemas import Limits
+from serving.service import Service, always_ready
 from serving.telemetry import Silent, Telemetry
 from tidegate.settings import Settings, Stage
 
@@ -182,7 +182,7 @@ def bedrock_client(settings: Settings, attempts: int) -> Any:  # boto3's bedrock
             config=client_config(attempts, chosen.connect_timeout_s, chosen.read_timeout_s),
         )
     except NoRegionError as error:
-        raise ConfigError("No cloud region is configured: set generation.region or AWS_REGION.") from error
+        raise ConfigError("No cloud region is configured: set generation.region or AWS_DEFAULT_REGION.") from error
 
 
 def check_startable(settings: Settings) -> None:

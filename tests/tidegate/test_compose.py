@@ -1,0 +1,127 @@
+"""The composition root: settings become working things, and what cannot work is refused before the first question."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from domain.errors import CannotCache, ConfigError
+from domain.types import Scope
+from eval.client import Client, Failure
+from generation.extractive import ExtractiveGenerator
+from generation.ungrounded import UngroundedGenerator
+from serving.api import create_app
+from tests.stubs.bedrock import BedrockStub, Reply
+from tests.tidegate.tiny import served, settings
+from tidegate import compose
+from tidegate.compose import evaluation_service, make_library
+
+SONNET = "anthropic.claude-3-7-sonnet-20250219-v1:0"
+READER = Scope("harbour", frozenset({"public"}))
+
+
+@pytest.fixture
+def credentials(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Made-up credentials, as the cloud client finds them in the environment."""
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "made-up-id",
+        "AWS_SECRET_ACCESS_KEY": "made-up-secret",
+        "AWS_DEFAULT_REGION": "eu-west-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }.items():
+        monkeypatch.setenv(name, value)
+    return
+
+
+def bedrock(url: str, **others: str) -> dict[str, str]:
+    return {"generation__backend": "bedrock", "generation__model_id": SONNET, "generation__endpoint_url": url, **others}
+
+
+def test_the_backends_of_the_settings_are_the_ones_that_are_made(tmp_path: Path) -> None:
+    assert isinstance(compose.make_generator(settings(tmp_path)), ExtractiveGenerator)
+    ungrounded = settings(tmp_path, generation__backend="ungrounded")
+    assert isinstance(compose.make_generator(ungrounded), UngroundedGenerator)
+    assert isinstance(compose.make_rewriter(settings(tmp_path, rewriting__backend="none")), compose.AsTyped)
+    assert compose.graph_plan(settings(tmp_path)).make_reranker is None
+    assert compose.graph_plan(settings(tmp_path, rerank__backend="features")).make_reranker is not None
+
+
+def test_equal_settings_make_encoders_of_equal_tag(tmp_path: Path) -> None:
+    tags = {compose.make_embedder(settings(tmp_path)).tag for _ in range(2)}
+    assert tags == {"hashing-256-1"}
+    other = settings(tmp_path, embedding__dimensions="128", embedding__query_cache="0")
+    assert compose.make_embedder(other).tag == "hashing-128-1"
+
+
+def test_a_model_that_would_silently_not_cache_is_refused_at_start(tmp_path: Path) -> None:
+    with pytest.raises(CannotCache, match="allow_uncached: true"):
+        compose.check_startable(settings(tmp_path, **bedrock("http://127.0.0.1:9")))
+    compose.check_startable(settings(tmp_path, **bedrock("http://127.0.0.1:9", generation__allow_uncached="true")))
+
+
+@pytest.mark.usefixtures("credentials")
+async def test_a_hosted_model_answers_over_http_with_its_prefix_marked_for_the_cache(tmp_path: Path) -> None:
+    data_dir, version = served(tmp_path)
+    # As many pieces as a model would send, with the marker broken across two of them.
+    with BedrockStub([Reply(("It closes at six ", "metres [S", "1]."))]) as stub:
+        chosen = settings(data_dir, **bedrock(stub.url, generation__allow_uncached="true"))
+        library = make_library(chosen)
+        await library.refresh()
+        async with Client.in_process(create_app(evaluation_service(chosen, library)), version) as client:
+            told = await client.ask("At what tide does the sea gate close?", READER)
+        library.close()
+    assert not isinstance(told, Failure)
+    assert told["answer"] == "It closes at six metres [S1]."
+    assert [citation["doc_id"] for citation in told["citations"]] == ["gate.md"]
+    assert (told["grounding"], told["status"]) == ("grounded", "complete")
+    system = stub.requests[0]["system"]
+    assert [list(block) for block in system[:2]] == [["text"], ["cachePoint"]]
+
+
+@pytest.mark.usefixtures("credentials")
+async def test_a_hosted_model_that_is_throttled_is_a_failure_that_says_so(tmp_path: Path) -> None:
+    data_dir, version = served(tmp_path)
+    with BedrockStub([Reply(refuse=(429, "ThrottlingException"))]) as stub:
+        chosen = settings(data_dir, **bedrock(stub.url, generation__allow_uncached="true", generation__attempts="1"))
+        library = make_library(chosen)
+        await library.refresh()
+        async with Client.in_process(create_app(evaluation_service(chosen, library)), version) as client:
+            told = await client.ask("At what tide does the sea gate close?", READER)
+        library.close()
+    assert isinstance(told, Failure)
+    assert told.code == "throttled"
+
+
+def test_no_region_anywhere_is_told_with_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    chosen = settings(
+        tmp_path, generation__backend="bedrock", generation__model_id=SONNET, generation__allow_uncached="true"
+    )
+    with pytest.raises(ConfigError, match=r"generation\.region"):
+        compose.make_generator(chosen)
+
+
+def test_forbidden_terms_come_from_their_file_and_are_shown_nowhere(tmp_path: Path) -> None:
+    terms = tmp_path / "terms.txt"
+    terms.write_text("zanzibrand\n\n  red tide \n", "utf-8")
+    chosen = settings(tmp_path, answering__forbidden_terms_file=str(terms))
+    naming = compose.make_naming(chosen)
+    assert naming.contains("the Red  Tide rises")
+    assert "zanzibrand" not in repr(naming) + repr(chosen)
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe\x00broken"])
+def test_a_terms_file_that_cannot_be_read_is_refused_at_start(tmp_path: Path, content: bytes | None) -> None:
+    terms = tmp_path / "terms.txt"
+    if content is not None:
+        terms.write_bytes(content)
+    with pytest.raises(ConfigError, match="forbidden_terms_file"):
+        compose.check_startable(settings(tmp_path, answering__forbidden_terms_file=str(terms)))
+
+
+def test_damaged_suggestions_are_told_by_name(tmp_path: Path) -> None:
+    (tmp_path / compose.SUGGESTIONS).write_text("[broken", "utf-8")
+    with pytest.raises(ConfigError, match=r"suggestions\.json"):
+        compose.read_suggestions(tmp_path)
