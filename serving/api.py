@@ -6,7 +6,7 @@ evaluation. Errors leave through edge.py, streams through sse.py; what bodies lo
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
 from starlette.applications import Starlette
@@ -14,17 +14,19 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Send
+from starlette.types import Scope as AsgiScope
 
 from domain.answering import answer, outcome
 from domain.errors import BadRequest, NotReady, Overloaded, TidegateError
+from domain.ports import TraceSink
 from domain.types import Ask, Done, Event, Failed, Hit, Query, Scope, Trace
 from serving import schemas, wire
 from serving.edge import Edge, json_response, log, read_body, unless_gone
 from serving.pages import page_routes
 from serving.pointer import Pointer
-from serving.service import Service, always_ready
-from serving.sse import EventStream
-from serving.statuses import kind_of, retry_headers, status_of
+from serving.service import Service
+from serving.sse import EventStream, failed_response
 from serving.telemetry import (
     ANSWERS,
     CONTENT_TYPE,
@@ -37,8 +39,6 @@ from serving.telemetry import (
     TOKENS,
     TRACES_LOST,
 )
-
-__all__ = ["Service", "always_ready", "create_app"]
 
 
 def create_app(service: Service, echo_request_id: bool = True) -> Starlette:
@@ -96,24 +96,12 @@ class _Api:
         with self._place():
             terminal = await unless_gone(request.receive, outcome(self._events(ask)))
         self._ended(terminal, ask)
-        stage_ms = terminal.trace.stage_ms if isinstance(terminal, Failed) and terminal.trace else ()
         if isinstance(terminal, Done):
             trace = terminal.answer.trace
             headers = self._headers(trace.version, dict(trace.stage_ms), started)
             return json_response(wire.answer_json(terminal.answer), 200, headers)
-        status = status_of(kind_of(terminal))
-        headers = self._headers(version, dict(stage_ms), started) | retry_headers(status, terminal.retry_after_s)
-        return json_response(
-            wire.failure_json(
-                terminal.code,
-                terminal.message,
-                terminal.retryable,
-                request.state.request_id,
-                getattr(terminal.error, "field", ""),
-            ),
-            status,
-            headers,
-        )
+        stage_ms = dict(terminal.trace.stage_ms) if terminal.trace else {}
+        return failed_response(terminal, request.state.request_id, self._headers(version, stage_ms, started))
 
     def _stream(self, request: Request, ask: Ask, started: float) -> Response:
         def headers_for(version: str) -> Mapping[str, str]:
@@ -150,15 +138,12 @@ class _Api:
             telemetry.observe(STAGE_SECONDS, ms / 1000, stage)
         if trace.notes:
             telemetry.add(DEGRADED, 1)
-        if self.service.traces is not None:
-            task = asyncio.create_task(self._keep(trace, ask.scope))
+        if (sink := self.service.traces) is not None:
+            task = asyncio.create_task(self._keep(sink, trace, ask.scope))
             self.writing.add(task)  # the loop holds tasks weakly
             task.add_done_callback(self.writing.discard)
 
-    async def _keep(self, trace: Trace, scope: Scope) -> None:
-        sink = self.service.traces
-        if sink is None:
-            return
+    async def _keep(self, sink: TraceSink, trace: Trace, scope: Scope) -> None:
         try:
             await asyncio.to_thread(sink.write, trace, scope)
         except Exception:
@@ -270,11 +255,11 @@ class _Api:
 class _Placed(Response):
     """A response that holds a place among the requests in flight until its last byte."""
 
-    def __init__(self, inner: Response, place: Callable[[], object]) -> None:
+    def __init__(self, inner: Response, place: Callable[[], AbstractContextManager[None]]) -> None:
         self.inner, self.place, self.background = inner, place, None
 
-    async def __call__(self, scope, receive, send) -> None:  # type: ignore[no-untyped-def]  # as Response declares it
-        with self.place():  # type: ignore[attr-defined]  # a context manager
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        with self.place():
             await self.inner(scope, receive, send)
 
 

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from domain.types import Cited, Done, Event, Failed, Started, TextDelta
 from serving.edge import json_response, unless_gone
 from serving.statuses import kind_of, retry_headers, status_of
-from serving.wire import answer_json, citation_json, failure_json
+from serving.wire import answer_json, citation_json, failed_json
 
 log = logging.getLogger("tidegate.serving")
 
@@ -62,7 +62,7 @@ class EventStream(Response):
                     held = frame("meta", _meta(event, self.request_id))
                 elif isinstance(event, Failed) and not self.begun:
                     terminal = event
-                    await _error_response(event, self.request_id)(scope, receive, send)
+                    await failed_response(event, self.request_id)(scope, receive, send)
                     break
                 else:
                     await self._send(send, held + _frame_of(event, self.request_id))
@@ -130,8 +130,7 @@ def _frame_of(event: Event, request_id: str) -> bytes:
     if isinstance(event, Done):
         return frame("done", answer_json(event.answer))
     if isinstance(event, Failed):
-        body = failure_json(event.code, event.message, event.retryable, request_id)
-        return frame("error", body | {"partial": event.partial})
+        return frame("error", failed_json(event, request_id) | {"partial": event.partial})
     return frame("meta", _meta(event, request_id))
 
 
@@ -141,7 +140,8 @@ def _meta(event: Started, request_id: str) -> dict[str, Any]:
     return {"trace_id": event.trace_id, "request_id": request_id, "index_version": event.version, "rewrite": said}
 
 
-def _error_response(failed: Failed, request_id: str) -> Response:
+def failed_response(failed: Failed, request_id: str, headers: Mapping[str, str] | None = None) -> Response:
+    """The reply to an answer that failed before anything of it was shown."""
     status = status_of(kind_of(failed))
-    body = failure_json(failed.code, failed.message, failed.retryable, request_id)
-    return json_response(body, status, retry_headers(status, failed.retry_after_s))
+    retry = retry_headers(status, failed.retry_after_s)
+    return json_response(failed_json(failed, request_id), status, {**(headers or {}), **retry})

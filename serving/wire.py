@@ -4,7 +4,7 @@ from typing import Any
 
 from domain.naming import Naming
 from domain.policies import safe_uri
-from domain.types import Answer, Citation, Hit, IndexVersion, Rollout, Session
+from domain.types import Answer, Citation, Failed, Hit, IndexVersion, Rollout, Session
 
 Json = dict[str, Any]  # what orjson writes
 
@@ -13,6 +13,12 @@ def failure_json(code: str, message: str, retryable: bool, request_id: str, fiel
     """The one shape of every error. `message` and `field` have been scrubbed."""
     said: Json = {"code": code, "message": message, "retryable": retryable, "request_id": request_id}
     return {"error": said | ({"field": field} if field else {})}
+
+
+def failed_json(failed: Failed, request_id: str) -> Json:
+    """The same shape for an answer that failed."""
+    field = getattr(failed.error, "field", "")
+    return failure_json(failed.code, failed.message, failed.retryable, request_id, field)
 
 
 def answer_json(answer: Answer) -> Json:

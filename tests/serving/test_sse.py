@@ -2,7 +2,9 @@
 
 import asyncio
 
-from domain.errors import Throttled, UpstreamInterrupted
+import pytest
+
+from domain.errors import BadRequest, Throttled, UpstreamInterrupted
 from domain.types import StopReason
 from serving.schemas import Limits
 from tests.fakes import FakeRetriever, ScriptedGenerator
@@ -75,6 +77,13 @@ async def test_a_bug_in_the_middle_of_a_stream_is_one_error_event_too() -> None:
     assert [name for name, _ in said if name in TERMINAL] == ["error"]
     assert said[-1][1]["error"]["code"] == "internal"
     assert "secret detail" not in reply.text
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_error_before_the_first_text_names_the_input_that_is_to_blame(stream: bool) -> None:
+    retriever = FakeRetriever(error=BadRequest("The question finds nothing to hold on to: name a thing.", "question"))
+    reply = await post(service(retriever=retriever), "/v1/answers", QUESTION | {"stream": stream})
+    assert (reply.status_code, reply.json()["error"]["field"]) == (400, "question")
 
 
 async def test_a_truncated_answer_is_done_and_says_so() -> None:
