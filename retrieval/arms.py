@@ -50,6 +50,10 @@ class LexicalArm(Protocol):
         """Visible chunks that share a token with `text`, scores > 0. Hidden chunks change no score."""
         ...
 
+    def score(self, text: str, rows: Rows, visible: Visible) -> Scores:
+        """The scores [n_rows] `search` gives to these visible rows, 0 for those that share no token with `text`."""
+        ...
+
 
 class DenseArm(Protocol):
     """Finds chunks by vectors."""
@@ -58,6 +62,10 @@ class DenseArm(Protocol):
 
     def search(self, vector: Any, n: int, visible: Visible) -> Ranking:  # numpy float32 [dimensions], unit length
         """The visible chunks of highest cosine: min(n, visible) of them, never a padded row."""
+        ...
+
+    def scores(self, vector: Any, rows: Rows | None) -> Scores:  # numpy float32 [dimensions], unit length
+        """float32 [len(rows)]: the cosine of each of `rows`, in their order; None means every row."""
         ...
 
 

@@ -16,7 +16,7 @@ from domain.errors import BadRequest, ConfigError, IncompatibleIndex
 from domain.ports import Embedder
 from domain.types import Chunk, Hit, Mode, Query, Scope
 from retrieval.analysis import STAMP
-from retrieval.arms import Ranking, Visible, merge_variants
+from retrieval.arms import DenseArm, LexicalArm, Ranking, Visible, merge_variants
 from retrieval.chunking import indexed_text
 from retrieval.dense import ExactArm
 from retrieval.faiss_arm import FaissArm
@@ -34,8 +34,8 @@ class HybridIndex:
 
     stored: StoredVersion
     embedder: Embedder
-    lexical: Bm25Arm | RankBm25Arm
-    dense: ExactArm | FaissArm
+    lexical: LexicalArm
+    dense: DenseArm
     fusion: Fusion
     hybrid: Mode  # what a hybrid search does: both arms, or the one that the settings leave it
     arm_candidates: int
@@ -167,8 +167,8 @@ def _check_compatible(stored: StoredVersion, embedder: Embedder) -> None:
         )
 
 
-LEXICAL: dict[str, Callable[[StoredVersion, float, float], Bm25Arm | RankBm25Arm]] = {
+LEXICAL: dict[str, Callable[[StoredVersion, float, float], LexicalArm]] = {
     "bm25": lambda stored, k1, b: Bm25Arm.load(stored.folder / "bm25", k1, b),
     "rank_bm25": lambda stored, k1, b: RankBm25Arm.build([indexed_text(chunk) for chunk in stored.chunks()], k1, b),
 }
-DENSE: dict[str, Callable[[Any], ExactArm | FaissArm]] = {"faiss": FaissArm, "exact": ExactArm}
+DENSE: dict[str, Callable[[Any], DenseArm]] = {"faiss": FaissArm, "exact": ExactArm}
