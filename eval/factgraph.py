@@ -20,7 +20,6 @@ from eval.factgraph_graph import PERSONAS, Absence, Draft, Graph
 from eval.factgraph_rendering import render
 from eval.factgraph_world import Fact
 from eval.questions import Anchor, Question, dump
-from eval.questions import suggestions as suggest
 
 FEWEST, MOST = 100, 1200  # documents: below, some kind of document is missing; above, the names run out
 DEV = 300  # questions open to tuning; every further one is frozen
@@ -44,11 +43,6 @@ class Library:
     personas: dict[str, Scope]
     told: dict[Fact, Anchor]
     absent: dict[str, Absence]
-
-    @property
-    def suggestions(self) -> tuple[Question, ...]:
-        """Six questions for a first visit, answerable by a public reader."""
-        return suggest(self.questions, self.personas["visitor"])
 
 
 def generate(seed: int = 7, documents: int = 300, questions: int = 1200) -> Library:

@@ -38,6 +38,18 @@ class RulesRewriter:
         return with_keywords(query)
 
 
+class AsTyped:
+    """Rewriter that leaves every question alone."""
+
+    async def rewrite(self, question: str, history: Sequence[Turn]) -> Rewrite:
+        """The question as typed, said to be so."""
+        return Rewrite(Query(question), RewriteStatus.UNCHANGED if history else RewriteStatus.NOT_NEEDED)
+
+    async def paraphrase(self, query: Query) -> Query:
+        """The same query."""
+        return query
+
+
 def standalone(question: str, history: Sequence[Turn], lookback: int = 3) -> str:
     """The question with what it leaves unsaid: `and its oil?` after `What about pump P3?` is `pump P3 oil?`.
 

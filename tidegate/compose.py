@@ -4,11 +4,9 @@ Every `make_...` is called in the process that needs the thing (a Serve replica,
 imports nothing heavy and its functions travel by name. To add a back end, add its line here.
 """
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from domain.errors import ConfigError
@@ -16,7 +14,7 @@ from domain.naming import Naming
 from domain.packing import estimate_tokens
 from domain.ports import Embedder, Generator, PairScorer, Reranker, Rewriter, Stages
 from domain.prompt import SYSTEM
-from domain.types import Query, Rewrite, RewriteStatus, Rules, Scope, Turn
+from domain.types import Rules, Scope
 from retrieval.index import HybridIndex
 from retrieval.library import Library
 from retrieval.registry import FolderRegistry
@@ -29,8 +27,7 @@ from serving.schemas import Limits
 from serving.service import Service, always_ready
 from serving.telemetry import Silent, Telemetry
 from tidegate.settings import Settings, Stage
-
-SUGGESTIONS = "suggestions.json"  # beside the versions: questions the page offers, written with the sample library
+from tidegate.suggestions import offered
 
 # ---------------------------------------------------------------------------------------------- records
 
@@ -114,18 +111,6 @@ def _word_vectors(settings: Settings) -> Any:  # Callable[[Sequence[str]], numpy
 # ---------------------------------------------------------------------------------------------- generation
 
 
-class AsTyped:
-    """Rewriter that leaves every question alone."""
-
-    async def rewrite(self, question: str, history: Sequence[Turn]) -> Rewrite:
-        """The question as typed, said to be so."""
-        return Rewrite(Query(question), RewriteStatus.UNCHANGED if history else RewriteStatus.NOT_NEEDED)
-
-    async def paraphrase(self, query: Query) -> Query:
-        """The same query."""
-        return query
-
-
 def make_rewriter(settings: Settings) -> Rewriter:
     """The configured rewriter."""
     chosen = settings.rewriting
@@ -134,11 +119,9 @@ def make_rewriter(settings: Settings) -> Rewriter:
 
         client = bedrock_client(settings, attempts=1)  # a rewrite that fails once falls back; it never waits twice
         return BedrockRewriter(client, chosen.model_id, timeout_s=chosen.timeout_s)
-    if chosen.backend == "none":
-        return AsTyped()
-    from generation.rewriting import RulesRewriter
+    from generation.rewriting import AsTyped, RulesRewriter
 
-    return RulesRewriter()
+    return AsTyped() if chosen.backend == "none" else RulesRewriter()
 
 
 def make_generator(settings: Settings) -> Generator:
@@ -249,7 +232,7 @@ def make_service(settings: Settings, stages: Stages, ready: Ready, telemetry: Te
         limits=Limits(max_body_bytes=settings.serving.max_body_bytes, max_k=settings.retrieval.max_k),
         ready=ready,
         telemetry=telemetry,
-        suggestions=read_suggestions(settings.data_dir),
+        suggestions=offered(settings.data_dir),
     )
 
 
@@ -309,13 +292,3 @@ def _options(stage: Stage) -> StageOptions:
         max_ongoing_requests=stage.max_ongoing_requests,
         target_ongoing_requests=stage.target_ongoing_requests,
     )
-
-
-def read_suggestions(data_dir: Path) -> tuple[str, ...]:
-    """Questions the page offers to try; none when there is no such file, which is normal for a corpus of one's own."""
-    try:
-        return tuple(str(question) for question in json.loads((data_dir / SUGGESTIONS).read_text("utf-8")))
-    except FileNotFoundError:
-        return ()
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{data_dir / SUGGESTIONS} cannot be read ({error}): delete it or mend it.") from error

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from domain.types import Binding, Decision, Scope, Scorecard, Verdict
+from domain.types import Binding, Decision, Scorecard, Verdict
 from eval.gates import digest, floors, judge
 from eval.questions import Question, fingerprint
 from tidegate.effective import digest as settings_digest
@@ -115,6 +115,7 @@ async def measure_beir(
     """ndcg@10, recall@10 and recall@100 of a BEIR collection through `/v1/search`. Closes the client."""
     from eval.beir import measure as measure_collection
     from eval.questions import load_beir
+    from tidegate.compose import anonymous
 
     async with client:
         queries, qrels = load_beir(folder, split, queries_file)
@@ -122,7 +123,7 @@ async def measure_beir(
             client,
             queries,
             qrels,
-            Scope(settings.access.tenant, frozenset(settings.access.groups)),
+            anonymous(settings),
             rerank=rerank,
             k=k,
             workers=settings.evaluation.workers,

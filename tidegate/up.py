@@ -80,6 +80,7 @@ def build_and_admit(
     from tidegate.evaluate import question_set
     from tidegate.measuring import binding
     from tidegate.sample import corpus_path, make_sample, questions_path
+    from tidegate.suggestions import offer
 
     if corpus is None:
         report("writing the sample library", 0, 0)
@@ -105,18 +106,8 @@ def build_and_admit(
     wanted = promote(rollout, decision, served)
     if wanted != rollout:
         registry.move(rollout, wanted)
-    suggest(settings, questions if corpus is not None else questions_path(settings))
+    offer(settings, questions if corpus is not None else questions_path(settings))
     return built.version.id
-
-
-def suggest(settings: "Settings", questions: Path | None) -> None:
-    """What the page offers to try becomes questions about what is served now, or nothing."""
-    from eval.questions import load, suggestions
-    from tidegate.compose import SUGGESTIONS, anonymous
-
-    offered = suggestions(load(questions), anonymous(settings)) if questions else ()
-    path = settings.data_dir / SUGGESTIONS
-    path.write_text(json.dumps([question.query for question in offered], ensure_ascii=False), "utf-8")
 
 
 def decision_about(
@@ -153,9 +144,9 @@ def shared_arguments(ctx: typer.Context) -> list[str]:
 
 def example_question(settings: "Settings") -> str:
     """A question worth asking first."""
-    from tidegate.compose import read_suggestions
+    from tidegate.suggestions import offered
 
-    return next(iter(read_suggestions(settings.data_dir)), "What is this library about?")
+    return next(iter(offered(settings.data_dir)), "What is this library about?")
 
 
 def curl(url: str, question: str) -> str:

@@ -7,17 +7,17 @@ import pytest
 from domain.ports import Rewriter
 from domain.types import Query, RewriteStatus
 from generation.bedrock_rewriter import BedrockRewriter
-from generation.rewriting import RulesRewriter
+from generation.rewriting import AsTyped, RulesRewriter
 from tests.generation.evidence import assistant, user
 from tests.stubs.bedrock import BedrockStub, Reply
 
 HISTORY = (user("What is the limit of pump P3?"), assistant("40 bar [S1]."))
 
 
-@pytest.fixture(params=["rules", "bedrock", "bedrock down"])
+@pytest.fixture(params=["rules", "as typed", "bedrock", "bedrock down"])
 def rewriter(request: pytest.FixtureRequest) -> Iterator[Rewriter]:
-    if request.param == "rules":
-        yield RulesRewriter()
+    if request.param in ("rules", "as typed"):
+        yield RulesRewriter() if request.param == "rules" else AsTyped()
         return
     reply = Reply(("What oil does pump P3 need?",)) if request.param == "bedrock" else Reply(refuse=(503, "Down"))
     with BedrockStub([reply]) as stub, stub.client() as client:

@@ -16,7 +16,7 @@ from eval.factgraph_graph import PERSONAS, Graph, spellings
 from eval.factgraph_layouts import LAYOUTS, SOURCES
 from eval.factgraph_sentences import STATEMENTS
 from eval.factgraph_world import Fact, Said, World
-from eval.questions import dump, fingerprint, load
+from eval.questions import dump, fingerprint, load, suggestions
 
 
 @pytest.fixture(scope="module")
@@ -309,8 +309,9 @@ def test_every_layout_and_wording_can_be_filled() -> None:
 
 def test_six_suggestions_are_answered_from_public_documents(library: Library) -> None:
     texts = {document.doc_id: document for document in library.documents}
-    assert len({question.query for question in library.suggestions}) == 6
-    for question in library.suggestions:
+    offered = suggestions(library.questions, library.personas["visitor"])
+    assert len({question.query for question in offered}) == 6
+    for question in offered:
         assert question.evidence
         assert not question.history
         assert all("public" in texts[anchor.doc_id].groups for anchor in question.evidence)

@@ -9,6 +9,7 @@ from domain.errors import CannotCache, ConfigError
 from domain.types import Scope
 from eval.client import Client, Failure
 from generation.extractive import ExtractiveGenerator
+from generation.rewriting import AsTyped
 from generation.ungrounded import UngroundedGenerator
 from serving.api import create_app
 from tests.stubs.bedrock import BedrockStub, Reply
@@ -41,7 +42,7 @@ def test_the_backends_of_the_settings_are_the_ones_that_are_made(tmp_path: Path)
     assert isinstance(compose.make_generator(settings(tmp_path)), ExtractiveGenerator)
     ungrounded = settings(tmp_path, generation__backend="ungrounded")
     assert isinstance(compose.make_generator(ungrounded), UngroundedGenerator)
-    assert isinstance(compose.make_rewriter(settings(tmp_path, rewriting__backend="none")), compose.AsTyped)
+    assert isinstance(compose.make_rewriter(settings(tmp_path, rewriting__backend="none")), AsTyped)
     assert compose.graph_plan(settings(tmp_path)).make_reranker is None
     assert compose.graph_plan(settings(tmp_path, rerank__backend="features")).make_reranker is not None
 
@@ -119,9 +120,3 @@ def test_a_terms_file_that_cannot_be_read_is_refused_at_start(tmp_path: Path, co
         terms.write_bytes(content)
     with pytest.raises(ConfigError, match="forbidden_terms_file"):
         compose.check_startable(settings(tmp_path, answering__forbidden_terms_file=str(terms)))
-
-
-def test_damaged_suggestions_are_told_by_name(tmp_path: Path) -> None:
-    (tmp_path / compose.SUGGESTIONS).write_text("[broken", "utf-8")
-    with pytest.raises(ConfigError, match=r"suggestions\.json"):
-        compose.read_suggestions(tmp_path)

@@ -157,13 +157,12 @@ async def test_a_floor_nobody_is_eligible_for_is_no_pass(sample: tuple[Settings,
 # ---------------------------------------------------------------------------------------------- the sample library
 
 
-def test_the_sample_library_is_written_once_and_completed_when_a_part_is_gone(tmp_path: Path) -> None:
+def test_the_sample_library_is_written_once_and_again_when_a_part_is_gone(tmp_path: Path) -> None:
     settings, _ = small_library(tmp_path)
-    suggestions = tmp_path / "suggestions.json"
-    first, questions = json.loads(suggestions.read_text("utf-8")), questions_path(settings).stat().st_mtime_ns
+    questions = questions_path(settings)
+    first, written = questions.read_bytes(), questions.stat().st_mtime_ns
     make_sample(settings)
-    assert questions_path(settings).stat().st_mtime_ns == questions
-    suggestions.unlink()
+    assert questions.stat().st_mtime_ns == written
+    questions.unlink()
     make_sample(settings)
-    assert json.loads(suggestions.read_text("utf-8")) == first
-    assert all(isinstance(question, str) for question in first)
+    assert questions.read_bytes() == first
