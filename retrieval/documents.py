@@ -108,18 +108,9 @@ class Corpus:
         """Every readable file with its name relative to the root; the rest become outcomes."""
         if not self.root.exists():
             raise CorpusError(f"Corpus {self.root} does not exist: name a folder of documents.")
-        beir = [self.root / "corpus.jsonl", self.root / "corpus.jsonl.gz"]
-        # A BEIR folder also holds the questions and their judgements, which must not become documents.
-        if self.format == "beir" or (self.format == "auto" and (self.root / "qrels").is_dir()):
-            present = [self.root] if self.root.is_file() else [path for path in beir if path.is_file()]
-            if present:
-                yield present[0], present[0].name, _json_lines
-            elif self.format == "beir":
-                raise CorpusError(
-                    f"{self.root} has no corpus.jsonl or corpus.jsonl.gz: name a BEIR folder or use --format folder."
-                )
-            if present or self.format == "beir":
-                return
+        if file := collection_file(self.root, self.format):
+            yield file, file.name, _json_lines
+            return
         for path, name in self._walk():
             reader = next((read for ending, read in READERS.items() if name.lower().endswith(ending)), None)
             if reader:
@@ -156,6 +147,21 @@ class Corpus:
 
     def _skip(self, name: str, code: str, reason: str) -> None:
         self.outcomes.append(FileOutcome(name, FileStatus.SKIPPED, code, reason))
+
+
+def collection_file(root: Path, format: str) -> Path | None:
+    """The one file of a BEIR collection that holds documents, or None when `root` is read as a folder of them.
+
+    A collection also holds questions and judgements, which must not become documents; "auto" knows one by its qrels.
+    Raises CorpusError when "beir" is asked for and no such file is there.
+    """
+    if format == "folder" or (format == "auto" and not (root / "qrels").is_dir()):
+        return None
+    places = [root] if root.is_file() else [root / "corpus.jsonl", root / "corpus.jsonl.gz"]
+    found = next((path for path in places if path.is_file()), None)
+    if found is None and format == "beir":
+        raise CorpusError(f"{root} has no corpus.jsonl or corpus.jsonl.gz: name a BEIR folder or use --format folder.")
+    return found
 
 
 def _left_out(path: Path, is_folder: bool, top: Path) -> tuple[str, str] | None:

@@ -73,17 +73,17 @@ def build_version(
     data folder cannot be written; both before the encoder is loaded where that can be known.
     """
     from retrieval.building import build as build_index
-    from retrieval.documents import Corpus
+    from retrieval.documents import Corpus, collection_file
     from tidegate.compose import make_embedder, make_registry
     from tidegate.server import check_writable
 
-    registry, chosen = make_registry(settings), settings.chunking
-    named = frozenset(name.strip() for name in groups.split(",") if name.strip())
-    passages = _is_beir(corpus, format)
-    default = named or frozenset(settings.access.groups if passages else settings.access.default_groups)
-    documents = Corpus(corpus, format, default, settings.access.tenant)
     if not corpus.exists():
         raise CorpusError(f"Corpus {corpus} does not exist: name a folder of documents.")
+    registry, chosen = make_registry(settings), settings.chunking
+    named = frozenset(name.strip() for name in groups.split(",") if name.strip())
+    passages = collection_file(corpus, format) is not None
+    default = named or frozenset(settings.access.groups if passages else settings.access.default_groups)
+    documents = Corpus(corpus, format, default, settings.access.tenant)
     check_writable(settings)
     known = registry.versions()
     try:
@@ -113,13 +113,6 @@ def tell(outcomes: "Sequence[FileOutcome]") -> None:
         note(f"and {len(remarkable) - TOLD} more; `tidegate build --json` lists them all")
     if any("nobody may read" in outcome.reason for outcome in remarkable):
         note("documents that nobody may read are never found: name their readers, for example with --groups public")
-
-
-def _is_beir(corpus: Path, format: str) -> bool:
-    """Whether Corpus will read it as a BEIR collection."""
-    files = ("corpus.jsonl", "corpus.jsonl.gz")
-    found = (corpus / "qrels").is_dir() and any((corpus / name).is_file() for name in files)
-    return format == "beir" or (format == "auto" and found)
 
 
 def _as_json(built: "BuildReport") -> dict[str, object]:
