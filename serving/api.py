@@ -20,7 +20,8 @@ from starlette.types import Scope as AsgiScope
 from domain.answering import answer, outcome
 from domain.errors import BadRequest, NotReady, Overloaded, TidegateError
 from domain.ports import TraceSink
-from domain.types import Ask, Done, Event, Failed, Hit, Query, Scope, Trace
+from domain.searching import search
+from domain.types import Ask, Done, Event, Failed, Mode, Query, Scope, Trace
 from serving import schemas, wire
 from serving.edge import Edge, json_response, log, read_body, unless_gone
 from serving.pages import page_routes
@@ -94,7 +95,7 @@ class _Api:
         if body.stream:
             return self._stream(request, ask, started)
         with self._place():
-            terminal = await unless_gone(request.receive, outcome(self._events(ask)))
+            terminal = await unless_gone(request.receive, outcome(self._events(ask, streamed=False)))
         self._ended(terminal, ask)
         if isinstance(terminal, Done):
             trace = terminal.answer.trace
@@ -109,7 +110,7 @@ class _Api:
             return self._headers(version or ask.version, {}, started)
 
         stream = EventStream(
-            self._events(ask),
+            self._events(ask, streamed=True),
             request.state.request_id,
             self.service.limits.keep_alive_s,
             headers_for,
@@ -117,9 +118,11 @@ class _Api:
         )
         return _Placed(stream, self._place)
 
-    def _events(self, ask: Ask) -> AsyncGenerator[Event, None]:
-        service = self.service
-        return answer(ask, service.stages, service.rules, service.naming, service.clock)
+    def _events(self, ask: Ask, *, streamed: bool) -> AsyncGenerator[Event, None]:
+        service, stages = self.service, self.service.stages
+        if service.writer is not None and not streamed:
+            stages = replace(stages, generator=service.writer)
+        return answer(ask, stages, service.rules, service.naming, service.clock)
 
     def _ended(self, terminal: Done | Failed, ask: Ask) -> None:
         """Counts how an answer ended and keeps its trace."""
@@ -163,40 +166,24 @@ class _Api:
         version = await self.pointer.version_for(session_id, _pinned(request))
         if body.rerank and service.stages.reranker is None:
             raise BadRequest("'rerank' is true, and this service has no reranker: leave it out.", "rerank")
-        stage_ms: dict[str, float] = {}
+        stages = service.stages if body.rerank is not False else replace(service.stages, reranker=None)
+        query, mode, depth = Query(body.query), Mode(body.mode), service.rules.rerank_depth
         try:
             with self._place():
-                hits, version, notes = await unless_gone(request.receive, self._search(body, scope, version, stage_ms))
+                searching = search(query, scope, version, body.k, mode, stages, depth, service.clock)
+                found, stage_ms = await unless_gone(request.receive, searching)
         except TidegateError as error:
             service.telemetry.add(FAILURES, 1, version, error.code)
             raise
         for stage, ms in stage_ms.items():
             service.telemetry.observe(STAGE_SECONDS, ms / 1000, stage)
         told = {
-            "hits": [wire.hit_json(hit, service.naming) for hit in hits],
-            "index_version": version,
+            "hits": [wire.hit_json(hit, service.naming) for hit in found.hits],
+            "index_version": found.version,
             "stage_ms": stage_ms,
-            "notes": [service.naming.scrub(note) for note in notes],
+            "notes": [service.naming.scrub(note) for note in found.notes],
         }
-        return json_response(told, 200, self._headers(version, stage_ms, started))
-
-    async def _search(
-        self, body: schemas.SearchBody, scope: Scope, version: str, stage_ms: dict[str, float]
-    ) -> tuple[tuple[Hit, ...], str, tuple[str, ...]]:
-        stages, clock = self.service.stages, self.service.clock
-        reranker = stages.reranker if body.rerank is not False else None
-        query = Query(body.query)
-        depth = max(body.k, self.service.rules.rerank_depth) if reranker else body.k
-        started = clock()
-        found = await stages.retriever.retrieve(query, scope, version, depth, schemas.mode_of(body))
-        stage_ms["retrieve"] = round((clock() - started) * 1000, 3)
-        hits = found.hits
-        if reranker and hits:
-            started = clock()
-            hits = await reranker.rerank(query, hits)
-            stage_ms["rerank"] = round((clock() - started) * 1000, 3)
-        hits = tuple(replace(hit, rank=i) for i, hit in enumerate(hits[: body.k], 1))
-        return hits, found.version, found.notes
+        return json_response(told, 200, self._headers(found.version, stage_ms, started))
 
     # ------------------------------------------------------------------------------------------ state of things
 

@@ -1,7 +1,8 @@
 """The four stages a process away: the ports over Ray Serve handles, with patience, one retry and our own errors.
 
 A stage that dies with a request in it is asked once more, because another replica answers; a stream only until its
-first piece, because nothing shown is ever repeated. What a stage raises arrives as the class it raised.
+first piece, because nothing shown is ever repeated. An answer that nobody watches being written comes in one piece,
+which costs less and may be asked for again until it is there. What a stage raises arrives as the class it raised.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.errors import Overloaded, StageFailed, StageTimeout, TidegateError, UpstreamInterrupted
-from domain.ports import Stages
+from domain.ports import Generator, Stages
 from domain.prompt import PromptPlan
 from domain.types import Chunk, Delta, Draft, Hit, Mode, Query, Retrieval, Rewrite, Scope, Turn
 from serving.telemetry import RETRIES, Telemetry
@@ -30,11 +31,15 @@ class Patience:
     rerank_s: float = 10.0
     first_token_s: float = 60.0
     idle_s: float = 30.0
+    write_s: float = 120.0  # a whole answer, where nobody watches it being written
     ready_s: float = 2.0
 
 
-def remote_stages(handles: Mapping[str, Handle], patience: Patience, telemetry: Telemetry) -> Stages:
-    """The stages behind `handles` (by stage name). Without a "reranker" the fused order stands."""
+def remote_stages(handles: Mapping[str, Handle], patience: Patience, telemetry: Telemetry) -> tuple[Stages, Generator]:
+    """The stages behind `handles` (by stage name), and the same generator for answers that are not streamed.
+
+    Without a "reranker" the fused order stands.
+    """
     travel_light()
     calls = _Calls(telemetry)
     # What we send are plain values; cloudpickle, Ray's default, looks at each of them for code it might have to carry.
@@ -42,12 +47,13 @@ def remote_stages(handles: Mapping[str, Handle], patience: Patience, telemetry: 
         name: handle.options(request_serialization="pickle", response_serialization="pickle")
         for name, handle in handles.items()
     }
-    return Stages(
+    stages = Stages(
         RemoteRewriter(plain["rewriter"], patience, calls),
         RemoteRetriever(plain["retriever"], patience, calls),
         RemoteReranker(plain["reranker"], patience, calls) if "reranker" in plain else None,
         RemoteGenerator(plain["generator"], patience, calls),
     )
+    return stages, RemoteWriter(plain["generator"], patience, calls)
 
 
 def readiness(handles: Mapping[str, Handle], patience: Patience) -> Callable[[], Awaitable[Mapping[str, bool]]]:
@@ -171,6 +177,19 @@ class RemoteGenerator:
             raise
         except Exception as error:
             raise _ours(error, "generator") from error
+
+
+class RemoteWriter:
+    """Generator over a handle which has the whole answer written before it says the first piece."""
+
+    def __init__(self, handle: Handle, patience: Patience, calls: "_Calls") -> None:
+        self._write, self._limit_s, self._calls = handle.write, patience.write_s, calls
+
+    async def generate(self, plan: PromptPlan) -> AsyncGenerator[Delta | Draft, None]:
+        """As Generator.generate, or StageFailed before the first piece."""
+        pieces: Bunch = await self._calls.one("generator", self._limit_s, self._write, plan)
+        for piece in pieces:
+            yield piece
 
 
 class _Calls:

@@ -11,7 +11,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from domain.errors import BadRequest, TooLong
-from domain.types import Mode, PoolEntry, Role, Session, Turn
+from domain.types import PoolEntry, Role, Session, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +112,6 @@ def session_of(body: SessionBody | None, new_id: str) -> Session:
         for e in body.pool
     )
     return Session(body.id or new_id, turns, pool)
-
-
-def mode_of(body: SearchBody) -> Mode:
-    """Which arms a search wants."""
-    return Mode(body.mode)
 
 
 # ---------------------------------------------------------------------------------------------- problems

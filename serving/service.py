@@ -6,7 +6,7 @@ from time import perf_counter
 from uuid import uuid4
 
 from domain.naming import Naming
-from domain.ports import IndexRegistry, Stages, TraceSink
+from domain.ports import Generator, IndexRegistry, Stages, TraceSink
 from domain.types import Rules
 from serving.auth import Authenticate
 from serving.schemas import Limits
@@ -27,6 +27,8 @@ async def always_ready() -> dict[str, bool]:
 class Service:
     """Everything the surface needs. `ready` names each stage and whether it answers.
 
+    `writer` writes the answers that are not streamed; None leaves them to the generator of the stages.
+
     `pinnable` lets X-Index-Version choose any version: for evaluation alone, because people are only ever answered
     from a version that was admitted. Otherwise it may name stable or canary.
     """
@@ -45,4 +47,5 @@ class Service:
     title: str = "Tidegate"
     suggestions: tuple[str, ...] = ()
     pinnable: bool = False
+    writer: Generator | None = None
     pointer_ttl_s: float = 1.0

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from domain.errors import BadRequest, NotReady, TidegateError
-from domain.types import Ask, Done, Failed, Hit, Mode, Query, Retrieval, Scope, Session, TextDelta
+from domain.types import Ask, Done, Failed, Mode, Query, Retrieval, Scope, Session, TextDelta
 from tidegate.config import AsJson
 from tidegate.console import Code, complain, exit_code, loaded, note, say, say_json, say_piece
 
@@ -80,8 +81,8 @@ def search(
     settings = loaded(ctx).settings
     query, wanted = _checked(settings, query, k, version)
     naming = make_naming(settings)
-    found, best = asyncio.run(_found(settings, query, reader_of(settings, tenant, groups), wanted, k, mode, rerank))
-    hits = [hit_json(hit, naming) for hit in best]
+    found = asyncio.run(_found(settings, query, reader_of(settings, tenant, groups), wanted, k, mode, rerank))
+    hits = [hit_json(hit, naming) for hit in found.hits]
     notes = [naming.scrub(text) for text in found.notes]
     if as_json:
         say_json({"hits": hits, "index_version": found.version, "notes": notes})
@@ -112,17 +113,17 @@ async def _answered(settings: "Settings", request: Ask, show: Callable[[str], No
 
 async def _found(
     settings: "Settings", query: str, reader: Scope, version: str, k: int, mode: Mode, rerank: bool
-) -> tuple[Retrieval, tuple[Hit, ...]]:
-    """What was retrieved, and the best `k` of it."""
+) -> Retrieval:
+    from domain.searching import search
     from tidegate.compose import in_process_stages, make_library
 
     library = make_library(settings)
     await library.refresh()
-    reranker = in_process_stages(settings, library).reranker if rerank else None
-    n = max(k, settings.rerank.depth) if reranker else k
-    found = await library.retrieve(Query(query), reader, version, n, mode)
-    hits = await reranker.rerank(Query(query), found.hits) if reranker and found.hits else found.hits
-    return found, hits[:k]
+    stages = in_process_stages(settings, library)
+    if not rerank:
+        stages = replace(stages, reranker=None)
+    found, _ = await search(Query(query), reader, version, k, mode, stages, settings.rerank.depth)
+    return found
 
 
 def reader_of(settings: "Settings", tenant: str, groups: str) -> Scope:

@@ -269,6 +269,7 @@ def graph_plan(settings: Settings) -> GraphPlan:
             rerank_s=limits.rerank_s,
             first_token_s=limits.first_token_s,
             idle_s=limits.idle_s,
+            write_s=limits.write_s,
         ),
         rewriter=_options(sizes.rewriter),
         retriever=_options(sizes.retriever),

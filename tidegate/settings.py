@@ -269,6 +269,7 @@ class Serving(Section):
     idle_s: Seconds = Field(
         default=30.0, description="Seconds between two pieces of an answer; then it is interrupted."
     )
+    write_s: Seconds = Field(default=120.0, description="Seconds for a whole answer that is not streamed.")
     max_body_bytes: int = Field(
         default=1_000_000, ge=1024, le=100_000_000, description="Largest request body, in bytes."
     )

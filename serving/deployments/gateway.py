@@ -37,9 +37,10 @@ class Gateway:
         # Serve's own loggers stay as they are; ours speak only when something is wrong.
         logging.getLogger("tidegate").setLevel(logging.WARNING)
         telemetry = Prometheus(metrics_folder)
-        stages = remote_stages(handles, patience, telemetry)
+        stages, writer = remote_stages(handles, patience, telemetry)
         service = make_service(stages, readiness(handles, patience), telemetry)
-        self._service = replace(service, limits=replace(service.limits, max_in_flight=max_in_flight))
+        limits = replace(service.limits, max_in_flight=max_in_flight)
+        self._service = replace(service, limits=limits, writer=writer)
 
     def __serve_build_asgi_app__(self) -> Starlette:
         """The application Serve puts behind its port; Serve itself sends `X-Request-Id` back."""

@@ -39,6 +39,11 @@ class GeneratorHost:
                     coming.cancel()
                     await asyncio.gather(coming, return_exceptions=True)
 
+    async def write(self, plan: PromptPlan) -> tuple[Delta | Draft, ...]:
+        """All pieces of Generator.generate at once, for a caller that shows nothing before the end."""
+        async with aclosing(self._generator.generate(plan)) as pieces:
+            return tuple([piece async for piece in pieces])
+
     async def ready(self) -> bool:
         """True: a replica that answers has its generator."""
         return True
