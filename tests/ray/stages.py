@@ -13,7 +13,9 @@ FILLER = "The gate opens at high water, as every sailor in the harbour knows ver
 
 
 class TroubledGenerator(NoOpGenerator):
-    """ "silence" writes a sentence and falls silent, "throttle" is refused, "break" fails in the middle."""
+    """ "silence" writes a sentence and falls silent, "slowly" takes its time, "throttle" is refused, "break" fails in
+    the middle.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -25,6 +27,9 @@ class TroubledGenerator(NoOpGenerator):
                 await asyncio.sleep(60)
             finally:
                 (self._folder / f"closed-{id(plan)}").touch()
+        elif "slowly" in plan.question:
+            yield Delta(FILLER)
+            await asyncio.sleep(0.3)
         elif "throttle" in plan.question:
             raise Throttled("Slower, please.", "generator", 7.0)
         elif "break" in plan.question:

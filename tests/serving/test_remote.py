@@ -17,7 +17,7 @@ from tests.serving.service import TIDE
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecatedSince20")  # Ray's own models
 
-QUICK = Patience(0.05, 0.05, 0.05, 0.05, 0.05, 0.05)
+QUICK = Patience(0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05)
 PLAN = PromptPlan("Answer.", (), (), "Why?")
 FOUND = Retrieval(hits(TIDE), "v1")
 PIECES = (Delta("So [S1]."), Draft("So [S1].", StopReason.END))
@@ -100,7 +100,7 @@ class Handle:
 def stages(telemetry: Any = None, **handles: Handle) -> Any:
     """Remote stages over the given handles."""
     every = {"rewriter": Handle(), "retriever": Handle(), "generator": Handle(), "reranker": Handle(), **handles}
-    return remote_stages(every, QUICK, telemetry or Prometheus())
+    return remote_stages(every, QUICK, telemetry or Prometheus())[0]
 
 
 def search(handle: Handle, telemetry: Any = None) -> Any:
@@ -191,7 +191,7 @@ async def test_every_stage_is_retried_alike(call: Callable[[Any], Any], outcome:
 
 async def test_without_a_reranker_handle_the_fused_order_stands() -> None:
     handles = {"rewriter": Handle(), "retriever": Handle(), "generator": Handle()}
-    assert remote_stages(handles, QUICK, Prometheus()).reranker is None
+    assert remote_stages(handles, QUICK, Prometheus())[0].reranker is None
 
 
 async def written(handle: Handle) -> list[Any]:
@@ -222,6 +222,26 @@ async def test_closing_a_stream_cancels_it_in_the_replica() -> None:
     pieces = stages(generator=handle).generator.generate(PLAN)
     await anext(pieces)
     await pieces.aclose()
+    assert handle.method.responses[0].cancelled
+
+
+async def written_whole(handle: Handle) -> list[Any]:
+    every = {"rewriter": Handle(), "retriever": Handle(), "generator": handle}
+    _, writer = remote_stages(every, QUICK, Prometheus())
+    return [piece async for piece in writer.generate(PLAN)]
+
+
+async def test_an_answer_that_is_not_streamed_is_asked_for_again_until_it_is_there() -> None:
+    assert await written_whole(Handle(PIECES)) == list(PIECES)
+    handle = Handle(died(), PIECES)
+    assert await written_whole(handle) == list(PIECES)
+    assert len(handle.method.calls) == 2
+
+
+async def test_an_answer_that_is_not_streamed_has_a_limit_of_its_own() -> None:
+    handle = Handle("silence")
+    with pytest.raises(StageTimeout):
+        await written_whole(handle)
     assert handle.method.responses[0].cancelled
 
 

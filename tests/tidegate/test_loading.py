@@ -147,7 +147,7 @@ def test_paths_in_the_file_start_at_the_file_and_others_at_the_working_directory
         (
             "serving: 5",
             "tidegate.yaml:1: serving: is a section (got 5), wanted a key below it: host, port, haproxy, rewrite_s, "
-            "retrieve_s, rerank_s, first_token_s, idle_s, max_body_bytes, stages",
+            "retrieve_s, rerank_s, first_token_s, idle_s, write_s, max_body_bytes, stages",
         ),
         ("- a", "tidegate.yaml:1: the file holds a list, wanted `section:` with keys below it"),
         ("six", "tidegate.yaml:1: the file holds a single value, wanted `section:` with keys below it"),

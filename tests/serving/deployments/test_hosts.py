@@ -43,6 +43,25 @@ async def test_rewriter_reranker_and_generator_pass_on_what_they_host() -> None:
     ranked = await RerankerHost(ReversingReranker).rerank(Query("gate"), hits(TIDE, BELL))
     assert [hit.chunk for hit in ranked] == [BELL, TIDE]
     assert [len(bunch) async for bunch in GeneratorHost(NoOpGenerator).generate(PLAN)] == [2]
+    assert len(await GeneratorHost(NoOpGenerator).write(PLAN)) == 2
+
+
+async def test_a_caller_that_leaves_closes_an_answer_that_is_written_whole() -> None:
+    generator = ScriptedGenerator(("one ",))
+
+    class Waiting:
+        async def generate(self, plan: PromptPlan) -> AsyncGenerator[Delta | Draft, None]:
+            async for piece in generator.generate(plan):
+                yield piece
+                await asyncio.sleep(60)
+
+    writing = asyncio.create_task(GeneratorHost(Waiting).write(PLAN))
+    await asyncio.sleep(0.01)
+    writing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    await asyncio.sleep(0)
+    assert generator.closed
 
 
 async def test_pieces_that_come_together_go_together_and_none_waits_for_the_next() -> None:
