@@ -1,7 +1,7 @@
 """The request graph: four stages and a gateway as Ray Serve deployments, bound together and started.
 
-Sizes live here and nowhere else: each deployment has its own autoscaling and its own share of CPUs and GPUs. What a
-deployment does is in deployments/, how it is reached in remote.py, how Ray itself is started in ray_home.py.
+Each deployment has its own autoscaling and its own share of CPUs and GPUs; how much is said by whoever makes the plan.
+What a deployment does is in deployments/, how it is reached in remote.py, how Ray itself is started in ray_home.py.
 """
 
 from collections.abc import Callable
