@@ -9,7 +9,7 @@ import re
 from collections.abc import AsyncGenerator, Sequence
 
 from domain.prompt import PromptPlan
-from domain.types import Delta, Draft, Evidence, StopReason, Usage
+from domain.types import Delta, Draft, Evidence, StopReason
 from generation.asking import asked
 from generation.choosing import Candidate, Judge, about, candidates_of, holds, says
 from generation.rewriting import standalone
@@ -43,8 +43,7 @@ class ExtractiveGenerator:
         for piece in pieces:
             yield Delta(piece)
             await asyncio.sleep(0)  # others share this loop
-        text = "".join(pieces)
-        yield Draft(text, stop, Usage(output_tokens=len(text.split())))
+        yield Draft("".join(pieces), stop)
 
     def answer(self, question: str, evidence: Sequence[Evidence]) -> tuple[list[str], StopReason]:
         """The claims of the answer, to be joined as they are, and why it ends."""

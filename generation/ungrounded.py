@@ -6,7 +6,7 @@ Never an answer to show people: a gate that passes it is broken.
 from collections.abc import AsyncGenerator
 
 from domain.prompt import PromptPlan
-from domain.types import Delta, Draft, StopReason, Usage
+from domain.types import Delta, Draft, StopReason
 
 
 class UngroundedGenerator:
@@ -22,5 +22,4 @@ class UngroundedGenerator:
         )
         for piece in pieces:
             yield Delta(piece)
-        text = "".join(pieces)
-        yield Draft(text, StopReason.END, Usage(output_tokens=len(text.split())))
+        yield Draft("".join(pieces), StopReason.END)

@@ -6,7 +6,7 @@ import pytest
 
 from domain.ports import Generator
 from domain.prompt import SYSTEM, PromptPlan
-from domain.types import Delta, Draft
+from domain.types import Delta, Draft, Usage
 from generation.bedrock import BedrockGenerator
 from generation.extractive import ExtractiveGenerator
 from generation.ungrounded import UngroundedGenerator
@@ -45,6 +45,13 @@ async def test_deltas_come_first_and_one_draft_ends_with_their_join(generator: G
 async def test_equal_plans_give_equal_drafts(generator: Generator, plan: PromptPlan) -> None:
     first = [piece async for piece in generator.generate(plan)]
     assert first == [piece async for piece in generator.generate(plan)]
+
+
+@pytest.mark.parametrize("offline", [ExtractiveGenerator(), UngroundedGenerator()])
+async def test_a_generator_without_a_model_uses_no_tokens(offline: Generator) -> None:
+    *_, draft = [piece async for piece in offline.generate(PLANS[0])]
+    assert isinstance(draft, Draft)
+    assert draft.usage == Usage()
 
 
 async def test_closing_early_is_quiet(generator: Generator) -> None:
