@@ -1,6 +1,7 @@
 """The rollout pointer as the gateway sees it: read again at most every second, never on the way of a request twice."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from domain.errors import NotFound, NotReady, TidegateError
@@ -8,11 +9,13 @@ from domain.ports import IndexRegistry
 from domain.rollout import assign
 from domain.types import Rollout
 
+log = logging.getLogger("tidegate.serving")
+
 
 class Pointer:
     """A registry's pointer and version names, at most `ttl_s` seconds old.
 
-    A registry that cannot be read leaves the last pointer in force: a storage hiccup must not take answers down.
+    A registry that cannot be read leaves the last pointer in force and is logged: a storage hiccup must not take answers down.
     """
 
     def __init__(self, registry: IndexRegistry, clock: Callable[[], float], ttl_s: float, pinnable: bool) -> None:
@@ -20,6 +23,7 @@ class Pointer:
         self._rollout: Rollout | None = None
         self._versions: frozenset[str] = frozenset()
         self._read_at = 0.0
+        self._told = ""
         self._reading = asyncio.Lock()
 
     async def rollout(self) -> Rollout:
@@ -29,9 +33,13 @@ class Pointer:
         async with self._reading:
             try:
                 self._rollout = await asyncio.to_thread(self._registry.rollout)
-            except TidegateError:
+                self._told = ""
+            except TidegateError as error:
                 if self._rollout is None:
                     raise
+                if str(error) != self._told:  # once per new trouble: this is tried every second
+                    log.warning("The rollout pointer cannot be read (%s): the last one stays in force.", error)
+                self._told = str(error)
             self._read_at = self._clock()
         return self._rollout
 

@@ -41,6 +41,21 @@ async def test_a_registry_that_was_never_readable_is_an_error_and_one_that_was_i
     assert (await seen.rollout()).stable == "v1"
 
 
+async def test_a_registry_that_is_away_is_logged_once_until_it_was_back(caplog: pytest.LogCaptureFixture) -> None:
+    registry = FakeRegistry()
+    seen, now = pointer(registry)
+    await seen.rollout()
+    registry.error = StorageError("The disk is away.")
+    for now[0] in (2.0, 4.0):
+        await seen.rollout()
+    assert caplog.messages == ["The rollout pointer cannot be read (The disk is away.): the last one stays in force."]
+    registry.error, now[0] = None, 6.0
+    await seen.rollout()
+    registry.error, now[0] = StorageError("The disk is away."), 8.0
+    await seen.rollout()
+    assert len(caplog.messages) == 2
+
+
 async def test_a_slow_registry_holds_up_one_reader_and_nobody_else() -> None:
     class Slow(FakeRegistry):
         def rollout(self) -> Rollout:
