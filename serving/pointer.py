@@ -15,7 +15,8 @@ log = logging.getLogger("tidegate.serving")
 class Pointer:
     """A registry's pointer and version names, at most `ttl_s` seconds old.
 
-    A registry that cannot be read leaves the last pointer in force and is logged: a storage hiccup must not take answers down.
+    A registry that cannot be read is logged and leaves the last pointer in force: a storage hiccup must not take
+    answers down.
     """
 
     def __init__(self, registry: IndexRegistry, clock: Callable[[], float], ttl_s: float, pinnable: bool) -> None:
