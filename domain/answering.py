@@ -15,7 +15,7 @@ from domain.naming import Naming
 from domain.packing import pack
 from domain.policies import check_question, cite, ground, join_pool, revalidate, status, trigger
 from domain.ports import Stages
-from domain.prompt import PromptPlan, plan
+from domain.prompt import PromptPlan, plan, recent
 from domain.streaming import AnswerStream
 from domain.types import (
     Answer,
@@ -125,7 +125,8 @@ class _Run:
         """The effective query; a rewriter that fails leaves the question as typed."""
         started = self.clock()
         try:
-            rewrite = await self.stages.rewriter.rewrite(question, self.recent_turns())
+            history = recent(self.ask.session.turns, self.rules.history_turns)
+            rewrite = await self.stages.rewriter.rewrite(question, history)
         except StageFailed as error:
             rewrite = Rewrite(Query(question), RewriteStatus.FALLBACK, error.code)
             self.notes.append(f"rewriter failed ({error.code}): the question went through as typed")
@@ -249,10 +250,6 @@ class _Run:
     def visible(self, query: Query) -> Query:
         """The query as it may be shown and traced; the search itself used it unscrubbed."""
         return Query(self.naming.scrub(query.text), tuple(self.naming.scrub(variant) for variant in query.variants))
-
-    def recent_turns(self) -> Sequence[Turn]:
-        """The turns a rewriter may look at."""
-        return self.ask.session.turns[-self.rules.history_turns :] if self.rules.history_turns else ()
 
     def took(self, stage: str, started: float) -> None:
         """Adds the milliseconds since `started` to a stage; rounds add up."""

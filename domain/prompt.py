@@ -32,8 +32,8 @@ How to read the sources
 class PromptPlan:
     """The request in its one legal order: system, evidence, history, question last.
 
-    Being keyword-free fields of a frozen class, the blocks cannot be swapped or appended to; a plan that breaks a
-    rule cannot be built. `prefix` is what a vendor may cache.
+    Frozen, so that no block can be moved or added afterwards. A plan without a system block or a question, or with
+    evidence that is numbered otherwise, cannot be built. `prefix` is what a vendor may cache.
     """
 
     system: str
@@ -59,5 +59,9 @@ class PromptPlan:
 
 def plan(evidence: Sequence[Evidence], turns: Sequence[Turn], question: str, history_turns: int) -> PromptPlan:
     """The plan of one turn: our system block, all evidence, the last `history_turns` turns, the question."""
-    recent = tuple(turns[-history_turns:]) if history_turns > 0 else ()
-    return PromptPlan(SYSTEM, tuple(evidence), recent, question)
+    return PromptPlan(SYSTEM, tuple(evidence), recent(turns, history_turns), question)
+
+
+def recent(turns: Sequence[Turn], n: int) -> tuple[Turn, ...]:
+    """The last `n` turns, none for 0: what a model may look at."""
+    return tuple(turns[-n:]) if n > 0 else ()
