@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from domain.types import Cited, Done, Event, Failed, Started, TextDelta
 from serving.edge import json_response, unless_gone
 from serving.statuses import kind_of, retry_headers, status_of
-from serving.wire import answer_json, citation_json, failed_json
+from serving.wire import answer_json, citation_json, failed_json, rewrite_json
 
 log = logging.getLogger("tidegate.serving")
 
@@ -135,9 +135,8 @@ def _frame_of(event: Event, request_id: str) -> bytes:
 
 
 def _meta(event: Started, request_id: str) -> dict[str, Any]:
-    rewrite = event.rewrite
-    said = {"query": rewrite.query.text, "status": rewrite.status.value, "reason": rewrite.reason}
-    return {"trace_id": event.trace_id, "request_id": request_id, "index_version": event.version, "rewrite": said}
+    rewrite = rewrite_json(event.rewrite)
+    return {"trace_id": event.trace_id, "request_id": request_id, "index_version": event.version, "rewrite": rewrite}
 
 
 def failed_response(failed: Failed, request_id: str, headers: Mapping[str, str] | None = None) -> Response:

@@ -4,7 +4,7 @@ from typing import Any
 
 from domain.naming import Naming
 from domain.policies import safe_uri
-from domain.types import Answer, Citation, Failed, Hit, IndexVersion, Rollout, Session
+from domain.types import Answer, Citation, Failed, Hit, IndexVersion, Rewrite, Rollout, Session
 
 Json = dict[str, Any]  # what orjson writes
 
@@ -32,11 +32,7 @@ def answer_json(answer: Answer) -> Json:
         "grounding": answer.grounding.value,
         "status": answer.status.value,
         "session": session_json(answer.session),
-        "rewrite": {
-            "query": answer.rewrite.query.text,
-            "status": answer.rewrite.status.value,
-            "reason": answer.rewrite.reason,
-        },
+        "rewrite": rewrite_json(answer.rewrite),
         "index_version": trace.version,
         "trace_id": trace.id,
         "stage_ms": dict(trace.stage_ms),
@@ -48,6 +44,11 @@ def answer_json(answer: Answer) -> Json:
         },
         "notes": list(trace.notes),
     }
+
+
+def rewrite_json(rewrite: Rewrite) -> Json:
+    """What was searched for, and how it came about."""
+    return {"query": rewrite.query.text, "status": rewrite.status.value, "reason": rewrite.reason}
 
 
 def citation_json(citation: Citation) -> Json:
