@@ -124,7 +124,7 @@ function addTurn(question) {
       const sources = sourcesOf(told, number);
       if (sources) card.append(sources);
       card.append(factsOf(told, ms));
-      page.status.textContent = `Answer complete with ${told.citations.length} sources.`;
+      page.status.textContent = `${note || "The answer is complete."} Sources cited: ${told.citations.length}.`;
     },
     trouble(message, question, requestId) {
       if (!written) text.remove();

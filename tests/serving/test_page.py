@@ -9,7 +9,7 @@ import pytest
 import uvicorn
 
 from domain.errors import Throttled
-from domain.types import Citation
+from domain.types import Citation, StopReason
 from serving.api import create_app
 from serving.service import Service
 from serving.wire import citation_json
@@ -133,6 +133,14 @@ class TestInABrowser:
             assert await link.get_attribute("rel") == "noopener noreferrer"
             assert await link.get_attribute("target") == "_blank"
             assert page.complaints == []
+
+    async def test_an_answer_that_was_cut_off_is_not_announced_as_complete(self, page) -> None:
+        cut = ScriptedGenerator(("The gate opens [S1] at",), StopReason.LENGTH)
+        async with Served(service(generator=cut)) as url:
+            await asked(page, url, "When does the gate open?")
+            await page.wait_for_selector(".facts")
+            said = await page.locator("#status").text_content()
+            assert said == "The answer was cut off before its end. Sources cited: 1."
 
     async def test_a_follow_up_carries_the_conversation(self, page) -> None:
         rewriter = FakeRewriter()
