@@ -53,7 +53,7 @@ def _words(text: str) -> Iterator[tuple[str, ...]]:
     """The tokens of each word of `text`; none for a stop word."""
     for piece in _PIECES.findall(_normalised(text)):
         # Runs of a spaceless script hardly repeat: they would only push the words out of the cache.
-        if len(piece) > _LONGEST or piece[0] >= _FIRST_SPACELESS:
+        if len(piece) > _LONGEST or piece[0] >= FIRST_SPACELESS:
             yield _tokens(piece)
         else:
             yield _cached_tokens(piece)
@@ -153,7 +153,7 @@ _SPACELESS = (
     "\u1780-\u17d3\u17dc\u17dd\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3041-\u309f\u30a1-\u30fa\u30fc-\u312f"
     "\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_FIRST_SPACELESS = "\u0e01"
+FIRST_SPACELESS = "\u0e01"  # Latin, Greek, Cyrillic, Arabic and the scripts of India lie below
 
 # Combining marks inside words, which `\w` does not know: Latin, Cyrillic, Hebrew, Arabic and the scripts of India.
 _WORD_MARKS = (

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.types import Chunk, Hit
-from retrieval.analysis import analyse
+from retrieval.analysis import FIRST_SPACELESS, analyse
 
 Floats = NDArray[np.float64]
 Vectors = NDArray[np.float32]  # [n_words, dimensions], unit rows, or a row of zeros for an unknown word
@@ -26,7 +26,6 @@ FEATURES = ("coverage", "proximity", "phrase", "title", "maxsim", "doc_cosine", 
 
 K1, B = 0.9, 0.4  # as in BM25: repeats saturate, long passages pay a little
 GRAM_BUCKETS = 256
-FIRST_SPACELESS = "\u0e00"  # Thai; Latin, Greek, Cyrillic, Arabic and the scripts of India lie below
 _WORD = re.compile(r"\w+")
 _NAME = re.compile(r"[a-z0-9]+(?:[-_./:@#+\\][a-z0-9]+)*", re.IGNORECASE)
 

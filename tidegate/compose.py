@@ -4,8 +4,8 @@ Every `make_...` is called in the process that needs the thing (a Serve replica,
 imports nothing heavy and its functions travel by name. To add a back end, add its line here.
 """
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -244,8 +244,6 @@ def in_process_stages(settings: Settings, library: Library) -> Stages:
 
 def evaluation_service(settings: Settings, library: Library) -> Service:
     """The service over stages in this process, for a harness that names the reader and the version itself."""
-    from dataclasses import replace
-
     service = make_service(settings, in_process_stages(settings, library), always_ready, Silent())
     limits = replace(service.limits, max_k=10_000)  # a collection's recall@100 needs several chunks per document
     return replace(service, authenticate=TrustedHeaders(), limits=limits, pinnable=True)
@@ -254,13 +252,10 @@ def evaluation_service(settings: Settings, library: Library) -> Service:
 def graph_plan(settings: Settings) -> GraphPlan:
     """The same stages as Serve deployments; everything in it is made inside the replica."""
     sizes, limits = settings.serving.stages, settings.serving
-    make_reranker_: Callable[[], Reranker] | None = (
-        None if settings.rerank.backend == "none" else partial(make_reranker, settings)
-    )
     return GraphPlan(
         make_rewriter=partial(make_rewriter, settings),
         make_retriever=partial(make_library, settings),
-        make_reranker=make_reranker_,
+        make_reranker=None if settings.rerank.backend == "none" else partial(make_reranker, settings),
         make_generator=partial(make_generator, settings),
         make_service=partial(make_service, settings),
         patience=Patience(

@@ -288,7 +288,7 @@ class Evaluation(Section):
         default=DEFAULT_FLOORS, description="Least mean per metric, 0..1. A floor set to null is removed."
     )
     questions: int = Field(default=300, ge=1, le=1_000_000, description="Questions drawn from the set, at most.")
-    seed: int = Field(default=7, ge=0, le=2**31 - 1, description="Seed of the draw and of the resampling.")
+    seed: int = Field(default=7, ge=0, le=2**31 - 1, description="Seed of the draw.")
     workers: int = Field(default=2, ge=1, le=256, description="Questions answered at once.")
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
@@ -309,7 +309,7 @@ class Sample(Section):
 class Settings(Section):
     """Everything. Paths in a loaded object are absolute; see loading.py for what they are relative to."""
 
-    data_dir: Folder = Field(default=Path(".tidegate"), description="Folder of versions, traces and records.")
+    data_dir: Folder = Field(default=Path(".tidegate"), description="Folder of versions and records.")
     access: Access = Access()
     chunking: Chunking = Chunking()
     embedding: Embedding = Embedding()
