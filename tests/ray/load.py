@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 QUESTIONS = (
     ("/v1/answers", {"question": "When does the gate open?"}),
-    ("/v1/answers", {"question": "How does it open, slowly?"}),  # a replica dies while it is writing this
+    ("/v1/answers", {"question": "How does it open, gently?"}),  # a replica dies while it is writing this
     ("/v1/search", {"query": "When does the gate open?"}),
 )
 

@@ -13,7 +13,7 @@ FILLER = "The gate opens at high water, as every sailor in the harbour knows ver
 
 
 class TroubledGenerator(NoOpGenerator):
-    """ "silence" writes a sentence and falls silent, "slowly" takes its time, "throttle" is refused, "break" fails in
+    """ "silence" writes a sentence and falls silent, "gently" takes its time, "throttle" is refused, "break" fails in
     the middle.
     """
 
@@ -27,7 +27,7 @@ class TroubledGenerator(NoOpGenerator):
                 await asyncio.sleep(60)
             finally:
                 (self._folder / f"closed-{id(plan)}").touch()
-        elif "slowly" in plan.question:
+        elif "gently" in plan.question:
             yield Delta(FILLER)
             await asyncio.sleep(0.3)
         elif "throttle" in plan.question:
