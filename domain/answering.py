@@ -129,7 +129,8 @@ class _Run:
             rewrite = await self.stages.rewriter.rewrite(question, history)
         except StageFailed as error:
             rewrite = Rewrite(Query(question), RewriteStatus.FALLBACK, error.code)
-            self.notes.append(f"rewriter failed ({error.code}): the question went through as typed")
+        if rewrite.status is RewriteStatus.FALLBACK:
+            self.notes.append(f"rewriter failed ({rewrite.reason}): the question went through as typed")
         self.took("rewrite", started)
         return rewrite
 

@@ -36,7 +36,7 @@ class Rewriter(Protocol):
     """Turns a follow-up into a query that stands alone."""
 
     async def rewrite(self, question: str, history: Sequence[Turn]) -> Rewrite:
-        """The effective query. Never raises for a model's nonsense: that is a FALLBACK with a reason."""
+        """The effective query. A model's nonsense is a FALLBACK with a reason; its silence raises StageFailed."""
         ...
 
     async def paraphrase(self, query: Query) -> Query:

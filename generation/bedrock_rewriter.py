@@ -1,6 +1,6 @@
 """Follow-ups made to stand alone by a small hosted model over Bedrock's Converse.
 
-Whatever the model says is checked by rewriting.accept; whatever goes wrong leaves the question as typed.
+Whatever the model says is checked by rewriting.accept; when it says nothing, domain/answering.py goes on without it.
 """
 
 from collections.abc import Sequence
@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from domain.errors import StageFailed
 from domain.types import Query, Rewrite, RewriteStatus, Role, Turn
 from generation.bedrock import messages
 from generation.bedrock_calls import call
@@ -52,23 +51,20 @@ class BedrockRewriter:
         self._threads = ThreadPoolExecutor(calls, thread_name_prefix="bedrock-rewrite")
 
     async def rewrite(self, question: str, history: Sequence[Turn]) -> Rewrite:
-        """NOT_NEEDED on a first turn, without a call; else USED, UNCHANGED or FALLBACK with the reason."""
+        """NOT_NEEDED on a first turn, without a call; else USED, UNCHANGED or FALLBACK with the reason.
+
+        Raises StageFailed and its kinds when the model does not answer, as `paraphrase` does.
+        """
         if not any(turn.role is Role.USER for turn in history):
             return Rewrite(Query(question), RewriteStatus.NOT_NEEDED)
         recent = history[-self._history_turns :]
         told = "\n".join(f"{turn.role.value}: {turn.text}" for turn in recent)
-        try:
-            said = await self._say(REWRITE, f"Conversation:\n{told}\n\nLast question: {question}")
-        except StageFailed as error:
-            return Rewrite(Query(question), RewriteStatus.FALLBACK, f"the rewriter failed ({error.code})")
+        said = await self._say(REWRITE, f"Conversation:\n{told}\n\nLast question: {question}")
         return accept(question, history, said, self._max_chars)
 
     async def paraphrase(self, query: Query) -> Query:
         """With the model's wording as one more variant; with the keywords instead when it says nothing usable."""
-        try:
-            said = accept(query.text, (), await self._say(PARAPHRASE, query.text), self._max_chars, same_words=False)
-        except StageFailed:
-            return with_keywords(query)  # the second round still searches wider; a note would need a failed answer
+        said = accept(query.text, (), await self._say(PARAPHRASE, query.text), self._max_chars, same_words=False)
         known = {text.casefold() for text in (query.text, *query.variants)}
         if said.status is not RewriteStatus.USED or said.query.text.casefold() in known:
             return with_keywords(query)

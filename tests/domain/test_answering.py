@@ -25,6 +25,8 @@ from domain.types import (
     Failed,
     Grounding,
     PoolEntry,
+    Query,
+    Rewrite,
     RewriteStatus,
     Role,
     Rules,
@@ -133,6 +135,15 @@ async def test_a_failing_rewriter_leaves_the_question_as_typed_and_says_so() -> 
     assert given.rewrite.reason == "timeout"
     assert retriever.asked[0][0].text == "and then?"
     assert any("rewriter failed (timeout)" in note for note in given.trace.notes)
+
+
+async def test_a_rewriter_that_fell_back_by_itself_is_noted_as_well() -> None:
+    class Nonsense(FakeRewriter):
+        async def rewrite(self, question: str, history: Sequence[Turn]) -> Rewrite:
+            return Rewrite(Query(question), RewriteStatus.FALLBACK, "the rewrite is empty")
+
+    given = await answered(ask("and then?"), stages(rewriter=Nonsense()))
+    assert given.trace.notes == ("rewriter failed (the rewrite is empty): the question went through as typed",)
 
 
 async def test_a_failing_reranker_leaves_the_fused_order_and_says_so() -> None:

@@ -1,7 +1,8 @@
-"""BedrockRewriter: nothing a model says or fails to say may harm the turn (the oddities of case 31)."""
+"""BedrockRewriter: nothing a model says may harm the turn, and a model that says nothing is a failed stage."""
 
 import pytest
 
+from domain.errors import StageFailed, StageTimeout, Throttled, UpstreamDenied
 from domain.types import Query, RewriteStatus
 from generation.bedrock_rewriter import BedrockRewriter
 from tests.generation.evidence import assistant, user
@@ -23,21 +24,28 @@ async def test_a_good_rewrite_is_used_without_its_quotes() -> None:
     assert (rewrite.query.text, rewrite.status) == ("What oil does pump P3 need?", RewriteStatus.USED)
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply(("",)),
-        Reply(refuse=(429, "ThrottlingException")),
-        Reply(refuse=(403, "AccessDeniedException")),
-        Reply(delay_s=30),
-    ],
-    ids=["blank", "throttled", "denied", "silent"],
-)
-async def test_a_rewriter_that_fails_leaves_the_question_and_says_why(reply: Reply) -> None:
-    with BedrockStub([reply]) as stub, stub.client() as client:
-        rewrite = await BedrockRewriter(client, MODEL, timeout_s=0.3).rewrite("and its oil?", HISTORY)
+async def test_a_blank_rewrite_leaves_the_question_and_says_why() -> None:
+    with BedrockStub([Reply(("",))]) as stub, stub.client() as client:
+        rewrite = await BedrockRewriter(client, MODEL).rewrite("and its oil?", HISTORY)
     assert (rewrite.query, rewrite.status) == (Query("and its oil?"), RewriteStatus.FALLBACK)
-    assert rewrite.reason
+    assert rewrite.reason == "the rewrite is empty"
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (Reply(refuse=(429, "ThrottlingException")), Throttled),
+        (Reply(refuse=(403, "AccessDeniedException")), UpstreamDenied),
+        (Reply(delay_s=30), StageTimeout),
+    ],
+    ids=["throttled", "denied", "silent"],
+)
+async def test_a_model_that_does_not_answer_is_a_failed_stage(reply: Reply, kind: type[StageFailed]) -> None:
+    with BedrockStub([reply]) as stub, stub.client() as client:
+        with pytest.raises(kind):
+            await BedrockRewriter(client, MODEL, timeout_s=0.3).rewrite("and its oil?", HISTORY)
+        with pytest.raises(kind):
+            await BedrockRewriter(client, MODEL, timeout_s=0.3).paraphrase(Query("What oil does pump P3 need?"))
 
 
 async def test_the_prompt_is_the_same_for_every_conversation() -> None:
@@ -54,7 +62,7 @@ async def test_a_paraphrase_is_one_more_variant_beside_the_query() -> None:
     assert query == Query("What oil does pump P3 need?", ("lubricant for pump P3",))
 
 
-async def test_a_paraphrase_that_fails_falls_back_to_keywords() -> None:
-    with BedrockStub([Reply(refuse=(500, "InternalServerException"))]) as stub, stub.client() as client:
+async def test_a_blank_paraphrase_gives_way_to_keywords() -> None:
+    with BedrockStub([Reply(("",))]) as stub, stub.client() as client:
         query = await BedrockRewriter(client, MODEL).paraphrase(Query("What oil does pump P3 need?"))
     assert query.variants == ("oil pump P3",)
