@@ -91,6 +91,9 @@ class Corpus:
                 indexed += 1
                 remarks.update(found)
                 yield document, raw.place
+        except Unreadable as problem:
+            self.outcomes.append(FileOutcome(name, problem.status, problem.code, problem.reason))
+            return
         except (OSError, EOFError, zlib.error) as error:
             reason = f"cannot be read to its end: {error}; {indexed} records before that were indexed"
             self.outcomes.append(FileOutcome(name, FileStatus.FAILED, "unreadable", reason))
@@ -168,8 +171,9 @@ def _left_out(path: Path, is_folder: bool, top: Path) -> tuple[str, str] | None:
     """Why an entry is not looked into, as code and reason; None for plain files and folders."""
     if path.name.startswith("."):
         return "hidden", "the name begins with a dot"
-    if path.is_symlink() and not path.resolve().is_relative_to(top):
-        return "outside", f"is a link that leaves the corpus, to {_readable(str(path.resolve()))}"
+    target = Path(os.path.realpath(path))  # Path.resolve() raises for a link to itself
+    if path.is_symlink() and not target.is_relative_to(top):
+        return "outside", f"is a link that leaves the corpus, to {_readable(str(target))}"
     if path.is_symlink() and is_folder:
         return "link", "is a link to a folder that is read under its own name"
     if not is_folder and not path.is_file():
@@ -211,12 +215,12 @@ def _json_lines(path: Path, name: str) -> Iterator[Raw | Unreadable]:
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             place = f"{name}:{number}"
-            text, remarks = decode(line)
-            if not text.strip():
-                continue
             try:
+                text, remarks = decode(line)
+                if not text.strip():
+                    continue
                 stated = json.loads(text)
-            except (ValueError, RecursionError) as error:
+            except (Unreadable, ValueError, RecursionError) as error:
                 yield Unreadable("not_json", f"is not JSON: {error}", place=place)
                 continue
             if isinstance(stated, dict):

@@ -6,6 +6,7 @@ widened. Text stays as its author wrote it, apart from line ends and control cha
 
 import codecs
 import re
+import reprlib
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -89,7 +90,8 @@ def _groups(value: object, default: frozenset[str], wrong: list[str]) -> frozens
         return default
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not all(isinstance(name, str) and name.strip() for name in names):
-        wrong.append(f"groups must be a name or a list of names, not {value!r}")
+        shown = reprlib.repr(value)[:80]  # one line of YAML can stand for gigabytes
+        wrong.append(f"groups must be a name or a list of names, not {shown}")
         return frozenset()
     return frozenset(names)
 
@@ -118,7 +120,10 @@ def has_words(text: str) -> bool:
 
 
 def decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
-    """The text of a file and, when its encoding had to be guessed, a remark that says which was taken."""
+    """The text of a file and, when its encoding had to be guessed, a remark that says which was taken.
+
+    Raises Unreadable for what is no text: stray NULs in UTF-8 are cleaned away later, any other encoding has none.
+    """
     for mark, encoding in (
         (codecs.BOM_UTF8, "utf-8-sig"),
         (codecs.BOM_UTF16_LE, "utf-16"),
@@ -129,6 +134,8 @@ def decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
     try:
         return raw.decode("utf-8"), ()
     except UnicodeDecodeError:
+        if b"\0" in raw:
+            raise Unreadable("not_text", "holds binary data, not text: save it as UTF-8 text") from None
         encoding = _guess(raw)
     return raw.decode(encoding, "replace"), (f"is not UTF-8, read as {encoding}: save it as UTF-8 to be sure",)
 

@@ -133,6 +133,8 @@ def _switches(folder: Path, haproxy: str) -> dict[str, str]:
         "RAY_SERVE_HAPROXY_RETRIES": "4",
         "RAY_SERVE_HAPROXY_TUNE_BUFSIZE": str(64 << 10),
         "RAY_SERVE_HAPROXY_HEALTH_CHECK_INTER": "1s",
+        # Three checks that fail in a row and a dead HAProxy is started anew: a second apart, not ten.
+        "RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S": "1",
         "RAY_SERVE_HAPROXY_NBTHREAD": str(min(4, os.cpu_count() or 1)),
         "RAY_SERVE_HAPROXY_METRICS_ENABLED": "0",  # a log line per request through a socket; our own metrics do
         "RAY_SERVE_HAPROXY_CONFIG_FILE_LOC": str(folder / "haproxy" / "haproxy.cfg"),

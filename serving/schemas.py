@@ -193,7 +193,10 @@ def _refuse(problems: Sequence[_Problem]) -> None:
 
 def _shown(value: object) -> str:
     """A value as it came, cut short: a megabyte of nonsense is not sent back."""
-    text = orjson.dumps(value).decode()
+    try:
+        text = orjson.dumps(value).decode()
+    except TypeError:  # what may be read is nested up to four times as deep as what can be written
+        return "nested too deeply"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

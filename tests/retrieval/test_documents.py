@@ -158,10 +158,12 @@ def test_links_are_followed_only_within_the_corpus(tmp_path: Path) -> None:
     (root / "again.txt").symlink_to(root / "sub" / "a.txt")
     (root / "loop").symlink_to(root)
     (root / "broken.txt").symlink_to(root / "gone.txt")
+    (root / "itself.txt").symlink_to(root / "itself.txt")
     documents, outcomes = read(root)
     assert set(documents) == {"sub/a.txt", "again.txt"}
     assert outcomes["leaves.txt"].code == outcomes["leaves"].code == "outside"
     assert (outcomes["loop"].code, outcomes["broken.txt"].code) == ("link", "not_a_file")
+    assert outcomes["itself.txt"].code == "not_a_file"
 
 
 def test_hidden_files_and_folders_are_skipped_with_one_line_each(tmp_path: Path) -> None:
@@ -256,3 +258,29 @@ def test_reading_twice_gives_the_same_documents_and_outcomes(tmp_path: Path) -> 
     first, outcomes = list(corpus), list(corpus.outcomes)
     assert (list(corpus), corpus.outcomes) == (first, outcomes)
     assert [document.doc_id for document in first] == ["a.txt", "b.txt"]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.md"])
+def test_a_binary_file_with_the_name_of_a_text_fails_alone(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(bytes(range(256)))
+    (tmp_path / "b.txt").write_text("two")
+    documents, outcomes = read(tmp_path)
+    assert list(documents) == ["b.txt"]
+    assert (outcomes[name].status, outcomes[name].code) == (FileStatus.FAILED, "not_text")
+
+
+def test_a_binary_line_fails_alone(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'\x00\xff\n{"id": "one", "text": "one"}\n')
+    documents, outcomes = read(tmp_path)
+    assert list(documents) == ["one"]
+    assert outcomes["a.jsonl:1"].code == "not_json"
+
+
+def test_front_matter_that_unfolds_without_end_is_told_in_a_line(tmp_path: Path) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 8)}]" for i in range(1, 10)]  # 8 ** 10 names
+    (tmp_path / "a.md").write_text("\n".join(["---", *lines, "groups: *a9", "---", "text"]))
+    documents, outcomes = read(tmp_path)
+    assert not documents
+    assert outcomes["a.md"].code == "bad_record"
+    assert len(outcomes["a.md"].reason) < 200

@@ -155,3 +155,10 @@ async def test_a_value_sent_back_in_a_message_is_cut_short() -> None:
     refused(reply, "mode", "hybrid")
     assert len(reply.content) < 1000
     assert len((await post(service(), "/v1/search", {"query": "Why?", "y" * 10_000: 1})).content) < 1000
+
+
+@pytest.mark.parametrize("depth", [250, 300, 1000])
+async def test_a_value_nested_deeper_than_can_be_shown_is_refused_by_name(depth: int) -> None:
+    nested = b"[" * depth + b"]" * depth
+    refused(await post(service(), "/v1/answers", b'{"question":%b}' % nested), "question")
+    refused(await post(service(), "/v1/search", b'{"query":"a","k":%b}' % nested), "k", "whole number")
