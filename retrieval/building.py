@@ -5,13 +5,11 @@ come. Text that any version with the same embedder has seen before is not embedd
 is index.py; the files are described by `FILES`.
 """
 
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import file_digest, sha256
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -26,8 +24,9 @@ from retrieval.chunking import CHUNK_TOKENS, OVERLAP, check, chunks_of, indexed_
 from retrieval.documents import Corpus, FileOutcome
 from retrieval.lexical import Bm25Arm
 from retrieval.registry import cannot_write
+from retrieval.stored import FORMAT, manifest_of
+from retrieval.workplace import workplace
 
-FORMAT = 1
 BATCH = 256  # texts handed to the embedder at a time: often enough to show progress, enough to sort by length
 
 # All rows are in the order of chunk ids.
@@ -104,6 +103,7 @@ def build(
     )
     known = {there.id: there for there in registry.versions()}
     if version.id in known:
+        manifest_of(registry.folder(version.id))  # being there is not enough: a damaged one is no result
         return BuildReport(known[version.id], False, outcomes, 0, 0)
 
     texts = [indexed_text(chunk) for chunk in chunks]
@@ -112,19 +112,14 @@ def build(
     vectors, embedded = _vectors(texts, digests, embedder, [registry.folder(name) for name in relatives], progress)
     progress("writing", 0, 0)
     try:
-        staging.mkdir(parents=True, exist_ok=True)
-        staged = Path(mkdtemp(prefix=f"{version.id}-", dir=staging))
+        with workplace(staging, version.id) as staged:
+            described = manifest | {"id": version.id}
+            _write(
+                staged, manifest=described, chunks=chunks, lines=lines, texts=texts, digests=digests, vectors=vectors
+            )
+            new = registry.publish(staged, version)
     except OSError as error:
         raise cannot_write(staging, error) from error
-    try:
-        staged.chmod(0o755)  # mkdtemp lets only its owner look inside, and a server may be another user
-        described = manifest | {"id": version.id}
-        _write(staged, manifest=described, chunks=chunks, lines=lines, texts=texts, digests=digests, vectors=vectors)
-        new = registry.publish(staged, version)
-    except OSError as error:
-        raise cannot_write(staged, error) from error
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
     return BuildReport(version, new, outcomes, len(chunks) - embedded, embedded)
 
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from domain.errors import IncompatibleIndex, StorageError
 from domain.types import Chunk, Scope, SourceRef
 from retrieval.arms import Visible
-from retrieval.building import FORMAT
 
+FORMAT = 1  # of the folder; another number is another layout
 SCOPES = 256  # visible rows are kept for as many readers; one takes a byte a chunk
 CHUNKS = 8192  # parsed chunks kept, about a kilobyte each
 
@@ -28,7 +28,7 @@ class StoredVersion:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.manifest = _manifest(folder)
+        self.manifest = manifest_of(folder)
         self.id: str = self.manifest["id"]
         self.ids: list[str] = _json(folder / "ids.json")
         self.documents: list[str] = _json(folder / "documents.json")
@@ -78,8 +78,11 @@ def mapped(path: Path) -> NDArray[Any]:  # the dtype is that of the file
         raise _damaged(path, str(error)) from error
 
 
-def _manifest(folder: Path) -> dict[str, Any]:  # JSON as written by building.py
-    """The manifest, after a look at the size of every file: a copy that broke off is found before it is searched."""
+def manifest_of(folder: Path) -> dict[str, Any]:  # JSON as written by building.py
+    """The manifest, after a look at the size of every file: a copy that broke off is found before it is searched.
+
+    Raises StorageError naming a damaged file, IncompatibleIndex for a folder of another format.
+    """
     path = folder / "manifest.json"
     manifest = _json(path)
     if not isinstance(manifest, dict) or "format" not in manifest:
@@ -107,4 +110,7 @@ def _json(path: Path) -> Any:  # JSON as written by building.py
 
 
 def _damaged(path: Path, why: str) -> StorageError:
-    return StorageError(f"Index file {path} cannot be read ({why}): build the version again, or restore its folder.")
+    # A build finds a version by its name and leaves it as it is, so what is damaged must be out of its way first.
+    return StorageError(
+        f"Index file {path} cannot be read ({why}): restore the folder of its version, or remove it and build again."
+    )

@@ -157,7 +157,10 @@ def recorded(settings: "Settings") -> Server | None:
     path = record_path(settings)
     try:
         told = json.loads(path.read_text("utf-8"))
-        return Server(int(told["pid"]), float(told["started"]), str(told["url"]), str(told["folder"]))
+        pid = int(told["pid"])
+        if pid < 1:
+            raise ValueError(f"{pid} is no process")
+        return Server(pid, float(told["started"]), str(told["url"]), str(told["folder"]))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, LookupError) as error:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -16,6 +17,7 @@ from retrieval.building import FILES, BuildReport, build
 from retrieval.documents import Corpus, FileStatus
 from retrieval.embedding import HashingEmbedder
 from retrieval.registry import FolderRegistry
+from retrieval.workplace import workplace
 
 PUBLIC = frozenset({"public"})
 
@@ -228,3 +230,31 @@ def test_progress_counts_up_to_the_whole(tmp_path: Path) -> None:
     told: list[tuple[str, int, int]] = []
     made(tmp_path, progress=lambda what, done, total: told.append((what, done, total)))
     assert told == [("reading", 3, 3), ("embedding", 0, 3), ("embedding", 3, 3), ("writing", 0, 0)]
+
+
+def test_what_a_killed_build_left_behind_goes_with_the_next_one(tmp_path: Path) -> None:
+    left = tmp_path / "staging" / "v000000000000-killed"
+    left.mkdir(parents=True)
+    (left / "chunks.jsonl").write_text("half")
+    made(tmp_path)
+    assert list((tmp_path / "staging").iterdir()) == []
+
+
+def test_a_build_that_still_runs_keeps_its_folder(tmp_path: Path) -> None:
+    with workplace(tmp_path / "staging", "other") as theirs:
+        (theirs / "chunks.jsonl").write_text("half")
+        made(tmp_path)
+        assert (theirs / "chunks.jsonl").read_text() == "half"
+    assert not theirs.exists()
+
+
+def test_building_a_damaged_version_again_names_the_way_out_and_the_way_out_works(tmp_path: Path) -> None:
+    first, folder = made(tmp_path)
+    whole = contents(folder)
+    (folder / "vectors.npy").write_bytes(b"broken off")
+    with pytest.raises(StorageError, match=r"vectors.npy .*remove it and build again"):
+        made(tmp_path)
+    shutil.rmtree(folder)
+    again, folder = made(tmp_path)
+    assert again.new
+    assert (again.version.id, contents(folder)) == (first.version.id, whole)

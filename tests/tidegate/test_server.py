@@ -95,7 +95,16 @@ def test_forgetting_leaves_the_record_of_another_process(ours: Settings) -> None
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", "null", '{"pid": "x", "started": 0, "url": "", "folder": ""}', "\x00"]
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        "null",
+        '{"pid": "x", "started": 0, "url": "", "folder": ""}',
+        '{"pid": -1, "started": 0, "url": "", "folder": ""}',
+        "\x00",
+    ],
 )
 def test_a_damaged_record_is_an_error_that_names_it(ours: Settings, capsys: Capture, text: str) -> None:
     server.record_path(ours).write_text(text)
