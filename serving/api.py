@@ -63,7 +63,9 @@ def create_app(service: Service, echo_request_id: bool = True) -> Starlette:
         new_id=service.new_id,
         echo_id=echo_request_id,
     )
-    return Starlette(routes=routes, middleware=[edge], exception_handlers={404: _pass_on, 405: _pass_on})
+    app = Starlette(routes=routes, middleware=[edge], exception_handlers={404: _pass_on, 405: _pass_on})
+    app.router.redirect_slashes = False  # it would send people to whatever host their request named
+    return app
 
 
 def _pass_on(_: Request, error: Exception) -> Response:

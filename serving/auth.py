@@ -14,6 +14,7 @@ from domain.types import Scope
 
 TENANT = "X-Tidegate-Tenant"
 GROUPS = "X-Tidegate-Groups"
+BLANKS = " \t"  # what HTTP allows around a value; any other blank is part of a name
 
 Authenticate = Callable[[Headers], Scope]
 
@@ -42,7 +43,7 @@ class TrustedHeaders:
     def __call__(self, headers: Headers) -> Scope:
         """The scope the proxy vouches for. Raises Unauthenticated when it does not say exactly one."""
         tenant = _only(headers, TENANT)
-        groups = frozenset(name for part in _only(headers, GROUPS).split(",") if (name := part.strip()))
+        groups = frozenset(name for part in _only(headers, GROUPS).split(",") if (name := part.strip(BLANKS)))
         if not groups:
             raise Unauthenticated(f"{GROUPS} names no group: a reader without groups may read nothing.")
         if self.tenants is not None and tenant not in self.tenants:
@@ -55,6 +56,9 @@ def _only(headers: Headers, name: str) -> str:
     values = headers.getlist(name)
     if len(values) > 1:
         raise Unauthenticated(f"{name} was sent {len(values)} times: the proxy in front must set it exactly once.")
-    if not values or not values[0].strip():
+    if not values or not values[0].strip(BLANKS):
         raise Unauthenticated(f"{name} is {'empty' if values else 'missing'}: the proxy in front must set it.")
-    return values[0].strip()
+    try:
+        return values[0].strip(BLANKS).encode("latin-1").decode()  # headers are read as Latin-1; names may be any text
+    except UnicodeError as error:
+        raise Unauthenticated(f"{name} is not UTF-8: the proxy in front must send it so.") from error

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import orjson
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from domain.errors import BadRequest, StageFailed, TidegateError, TooLong
 from domain.naming import Naming
+from serving.request_id import chosen_id
 from serving.schemas import Limits
 from serving.statuses import CLIENT_GONE, retry_headers, status_of
 from serving.telemetry import DISCONNECTS, REQUESTS, SECONDS, Telemetry
@@ -52,7 +53,7 @@ class Edge:
             await self.app(scope, receive, send)
             return
         started, status = self.clock(), 0
-        request_id = _request_id(scope) or self.new_id()
+        request_id = chosen_id(scope) or self.new_id()
         scope.setdefault("state", {})["request_id"] = request_id
 
         async def send_with_headers(message: Message) -> None:
@@ -143,9 +144,3 @@ async def unless_gone(receive: Receive, work: Awaitable[T]) -> T:
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-def _request_id(scope: Scope) -> str:
-    """The id the client chose, when it is one that can be logged and sent back as it is."""
-    chosen = Headers(scope=scope).get("x-request-id", "")
-    return chosen if len(chosen) <= 200 and chosen.isascii() and chosen.isprintable() else ""

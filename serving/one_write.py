@@ -11,6 +11,8 @@ from typing import Any
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from serving.request_id import CleanRequestId
+
 
 class OneWrite:
     """ASGI middleware for the outermost place. Streams keep their rhythm after the first piece."""
@@ -48,8 +50,8 @@ class OneWrite:
 
 
 def middlewares() -> list[Middleware]:
-    """What Ray Serve puts around the application in every gateway; it knows this function by its name."""
-    return [Middleware(OneWrite)]
+    """What Ray Serve puts around the application in every gateway, innermost first; it knows this function by name."""
+    return [Middleware(CleanRequestId), Middleware(OneWrite)]
 
 
 class _Joined:

@@ -3,8 +3,11 @@
 import os
 import signal
 import time
+from http import HTTPStatus
 from pathlib import Path
+from urllib.request import urlopen
 
+import psutil
 import pytest
 
 from serving.graph import APP
@@ -54,3 +57,26 @@ def test_no_request_fails_when_a_replica_is_killed_under_load(graph: Graph, depl
     assert victim not in successors
     assert before > 20
     assert load.ok > before + 20
+
+
+def test_a_killed_proxy_answers_again_within_seconds(graph: Graph) -> None:
+    proxies = [
+        process
+        for process in psutil.process_iter(["name", "cmdline"])
+        if process.info["name"] == "haproxy" and str(graph.running.home.folder) in " ".join(process.info["cmdline"])
+    ]
+    assert proxies
+    for proxy in proxies:
+        proxy.kill()
+    killed = time.monotonic()
+    while not answers(f"{graph.url}/healthz"):
+        assert time.monotonic() < killed + 25, "three checks a second apart, and a start; a busy machine takes longer"
+        time.sleep(0.2)
+
+
+def answers(url: str) -> bool:
+    try:
+        with urlopen(url, timeout=5) as reply:
+            return reply.status == HTTPStatus.OK
+    except OSError:
+        return False

@@ -65,6 +65,13 @@ async def test_every_reply_carries_its_request_id_and_nosniff_and_answers_their_
     assert missing.headers["X-Request-Id"] == missing.json()["error"]["request_id"]
 
 
+async def test_an_address_with_a_slash_too_many_is_not_found_and_sends_nobody_elsewhere() -> None:
+    reply = await post(service(), "/v1/answers/", QUESTION, Host="elsewhere")
+    assert reply.status_code == 404
+    assert "Location" not in reply.headers
+    assert reply.json()["error"]["code"] == "not_found"
+
+
 async def test_a_session_without_an_id_gets_one_and_the_reply_carries_it_on() -> None:
     body = (await post(service(), "/v1/answers", QUESTION)).json()
     assert body["session"]["id"]

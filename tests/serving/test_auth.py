@@ -52,3 +52,18 @@ def test_absent_empty_or_doubled_headers_are_denied(pairs: tuple[tuple[str, str]
 def test_a_tenant_that_is_not_on_the_list_is_denied() -> None:
     with pytest.raises(Unauthenticated):
         TrustedHeaders(frozenset({"quay"}))(headers(TENANT, GROUPS))
+
+
+def test_names_may_be_of_any_script() -> None:
+    sent = ("X-Tidegate-Groups", "st\u00e4ff,\u5458\u5de5".encode().decode("latin-1"))  # as a server reads the bytes
+    assert TrustedHeaders()(headers(TENANT, sent)).groups == {"st\u00e4ff", "\u5458\u5de5"}
+
+
+def test_bytes_that_are_no_text_are_denied() -> None:
+    with pytest.raises(Unauthenticated, match="X-Tidegate-Groups is not UTF-8"):
+        TrustedHeaders()(headers(TENANT, ("X-Tidegate-Groups", "staff\xff")))
+
+
+def test_only_the_blanks_of_http_are_no_part_of_a_name() -> None:
+    sent = ("X-Tidegate-Groups", "staff\u00a0,\tops ".encode().decode("latin-1"))
+    assert TrustedHeaders()(headers(TENANT, sent)).groups == {"staff\u00a0", "ops"}
