@@ -5,7 +5,7 @@ What may degrade degrades here and is noted in the trace: a rewriter that fails 
 reranker that fails leaves the fused order. A failed search is a failure and never looks like an empty one.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -21,7 +21,6 @@ from domain.types import (
     Answer,
     Ask,
     Chunk,
-    Cited,
     Delta,
     Done,
     Draft,
@@ -38,13 +37,12 @@ from domain.types import (
     Rules,
     Started,
     StopReason,
-    TextDelta,
     Trace,
     Turn,
     Usage,
 )
 
-NOTHING_FOUND = "The library has nothing on this question."
+NOTHING_FOUND = Draft("The library has nothing on this question.", StopReason.NOT_COVERED)
 
 
 async def answer(
@@ -54,7 +52,7 @@ async def answer(
 
     `clock` gives seconds and only times the stages. Closing the iterator cancels whatever stage is running.
     """
-    run = _Run(ask, stages, rules, naming, clock)
+    run = _Run(ask, stages, rules, naming, clock, ask.version)
     try:
         async with aclosing(run.events()) as events:
             async for event in events:
@@ -73,7 +71,7 @@ async def outcome(events: AsyncIterator[Event]) -> Done | Failed:
 
 @dataclass(slots=True)
 class _Run:
-    """One answer in the making; the fields below the fold are what its trace will say."""
+    """One answer in the making; below the fold is what its trace, or its failure, will say."""
 
     ask: Ask
     stages: Stages
@@ -81,8 +79,8 @@ class _Run:
     naming: Naming
     clock: Callable[[], float]
 
-    version: str = ""
-    shown: str = ""
+    version: str
+    stream: AnswerStream | None = None
     rounds: list[RetrievalRound] = field(default_factory=list)
     packed: tuple[Evidence, ...] = ()
     stage_ms: dict[str, float] = field(default_factory=dict)
@@ -92,7 +90,6 @@ class _Run:
     async def events(self) -> AsyncGenerator[Event, None]:
         """The main path, top to bottom."""
         ask, rules, turn = self.ask, self.rules, self.ask.session.turn_number
-        self.version = ask.version
         question = check_question(ask.question, rules)
         rewrite = await self.rewrite(question)
         pool, pool_chunks = await self.pool()
@@ -108,16 +105,16 @@ class _Run:
         prompt = plan(self.packed, ask.session.turns, question, rules.history_turns)
         self.took("pack", started)
 
-        stream = AnswerStream(self.packed, self.naming)
-        draft = Draft(NOTHING_FOUND, StopReason.NOT_COVERED)
+        self.stream = stream = AnswerStream(self.packed, self.naming)
+        draft = NOTHING_FOUND
         async with aclosing(self.generate(prompt)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Draft):
                     draft = piece
                 else:
-                    for event in self.show(stream.feed(piece.text)):
+                    for event in stream.feed(piece.text):
                         yield event
-        for event in self.show(stream.close()):
+        for event in stream.close():
             yield event
         yield Done(self.finish(question, rewrite, stream, draft, joined.pool))
 
@@ -196,8 +193,8 @@ class _Run:
     async def generate(self, prompt: PromptPlan) -> AsyncGenerator[Delta | Draft, None]:
         """The generator's pieces. Without evidence nobody is asked: there is nothing an answer could cite."""
         if not prompt.evidence:
-            yield Delta(NOTHING_FOUND)
-            yield Draft(NOTHING_FOUND, StopReason.NOT_COVERED)
+            yield Delta(NOTHING_FOUND.text)
+            yield NOTHING_FOUND
             return
         started, ended = self.clock(), False
         async with aclosing(self.stages.generator.generate(prompt)) as pieces:
@@ -240,13 +237,8 @@ class _Run:
     def failure(self, error: TidegateError) -> Failed:
         """The terminal event of an answer that could not be given, its message scrubbed like any visible string."""
         retry_after_s = error.retry_after_s if isinstance(error, StageFailed) else None
-        message = self.naming.scrub(str(error))
-        return Failed(error.code, message, error.retryable, self.shown, retry_after_s, self.trace(), error)
-
-    def show(self, events: Sequence[TextDelta | Cited]) -> Sequence[TextDelta | Cited]:
-        """The same events, remembered as already shown in case the rest never comes."""
-        self.shown += "".join(event.text for event in events if isinstance(event, TextDelta))
-        return events
+        message, shown = self.naming.scrub(str(error)), self.stream.text if self.stream else ""
+        return Failed(error.code, message, error.retryable, shown, retry_after_s, self.trace(), error)
 
     def visible(self, query: Query) -> Query:
         """The query as it may be shown and traced; the search itself used it unscrubbed."""

@@ -116,7 +116,7 @@ async def test_a_grounded_answer_is_complete_and_names_what_was_consulted() -> N
 async def test_without_evidence_the_model_is_not_asked_and_the_answer_says_so() -> None:
     generator = ScriptedGenerator()
     given = await answered(ask("Anything?"), stages(retriever=FakeRetriever(()), generator=generator))
-    assert given.text == NOTHING_FOUND
+    assert given.text == NOTHING_FOUND.text
     assert (given.grounding, given.status) == (Grounding.UNGROUNDED, Status.NO_SOURCES)
     assert generator.plans == []
 
