@@ -102,10 +102,13 @@ def figures(one: "Result", eight: "Result") -> dict[str, float]:
 
 def measured(url: str, requests: "Sequence[Request]", clients: int, seconds: float, report: Report) -> "Result":
     """The result of one closed loop."""
+    import uvloop
+
     from load.closed_loop import run
 
     report(f"{requests[0].path} with {clients} client{'s' if clients > 1 else ''}", 0, 0)
-    return asyncio.run(run(url, requests, clients, seconds, warm_up_s=2.0))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # the client shares the cores it measures
+        return runner.run(run(url, requests, clients, seconds, warm_up_s=2.0))
 
 
 def bench_index(settings: "Settings", corpus: Path | None, report: Report) -> "tuple[IndexVersion, list[str]]":
