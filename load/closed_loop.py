@@ -36,10 +36,10 @@ class Result:
         """Successful requests a second."""
         return len(self.latencies_ms) / self.seconds if self.seconds else 0.0
 
-    def percentile(self, share: float) -> float:
-        """The latency that `share` (0..1) of the successful requests did not exceed; NaN when none succeeded."""
+    def percentile(self, share: float) -> float | None:
+        """The latency that `share` (0..1) of the successful requests did not exceed; None when none succeeded."""
         if not self.latencies_ms:
-            return math.nan
+            return None
         ordered = sorted(self.latencies_ms)
         return ordered[min(len(ordered) - 1, math.ceil(share * len(ordered)) - 1)]
 

@@ -49,7 +49,7 @@ def graph(ctx: typer.Context, seconds: Seconds = 10.0, as_json: AsJson = False) 
             running.stop()
     for text in running.notes:
         note(text)
-    facts = {"p50_ms": round(results[0].percentile(0.5), 2), "rps_c32": round(results[1].requests_per_s, 1)}
+    facts = {"p50_ms": median_ms(results[0]), "rps_c32": round(results[1].requests_per_s, 1)}
     return finish(facts, results, as_json)
 
 
@@ -95,9 +95,15 @@ def serve(
     return finish(facts | {"resident_mb": resident_mb, "passages": version.chunks}, results, as_json)
 
 
-def figures(one: "Result", eight: "Result") -> dict[str, float]:
+def figures(one: "Result", eight: "Result") -> dict[str, float | None]:
     """Median latency with one client, and throughput with eight."""
-    return {"p50_ms": round(one.percentile(0.5), 2), "rps_c8": round(eight.requests_per_s, 1)}
+    return {"p50_ms": median_ms(one), "rps_c8": round(eight.requests_per_s, 1)}
+
+
+def median_ms(result: "Result") -> float | None:
+    """The median latency with two digits; None when no request succeeded, which is not 0."""
+    median = result.percentile(0.5)
+    return None if median is None else round(median, 2)
 
 
 def measured(url: str, requests: "Sequence[Request]", clients: int, seconds: float, report: Report) -> "Result":
