@@ -114,11 +114,13 @@ def _scope_headers(scope: Scope) -> list[tuple[bytes, bytes]]:
 
 
 def _carried(what: str, name: str) -> bytes:
-    """A name as a header carries it, unless it would come out as another one. HTTP headers are Latin-1."""
+    """A name as a header carries it, as UTF-8, unless it would come out as another one."""
     try:
-        value = name.encode("latin-1")
+        value = name.encode()
     except UnicodeEncodeError as error:
-        raise BadRequest(f"The {what} {name!r} has letters that no HTTP header can carry: rename it.", what) from error
+        raise BadRequest(
+            f"The {what} {name!r} has half a character, which no text can carry: rename it.", what
+        ) from error
     if name != name.strip() or not name or any(byte < 0x20 or byte == 0x7F for byte in value):
         raise BadRequest(
             f"The {what} {name!r} is empty, has control characters, or blanks at its ends, which a header loses: "
