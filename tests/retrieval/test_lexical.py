@@ -108,7 +108,7 @@ def test_a_repeated_query_word_counts_twice():
 
 
 def test_a_score_is_above_zero_for_every_row_with_a_query_word_however_common():
-    texts = ["The robot arm lifts", "The robot arm turns", "The robot arm stops"]
+    texts = ["A robot arm paints", "One robot arm welds", "No robot arm sews"]
     assert found(Bm25Arm.build(texts).search("robot arm", 10, everyone(3))).keys() == {0, 1, 2}
     two = Bm25Arm.build(["The pump overheats.", "The valve sticks."])
     assert found(two.search("pump", 10, everyone(2))).keys() == {0}
@@ -168,18 +168,18 @@ def test_what_is_remembered_about_a_reader_goes_with_the_reader():
 # ------------------------------------------------------------------------------------------------- identifiers, scripts
 
 CASE_4 = {
-    "cpp": "The parser is written in C++ and ships as one object.",
-    "csharp": "The report tool is written in C# for offices.",
-    "c": "The boot loader is written in C only.",
-    "net": "The billing job needs the .NET runtime.",
-    "web": "The net weight of the crate is nine kilos.",
-    "ar7": "Filter AR-7 fits the small pump.",
-    "ar70": "Filter AR-70 fits the large pump.",
-    "seven": "Seven filters were ordered in the AR category.",
-    "err": "Error ERR_CONN_RESET: the peer closed its socket.",
-    "err2": "The conn was reset after an err in the log.",
-    "cve": "CVE-2024-1234 is patched in build 88.",
-    "cve2": "CVE-2024-4321 is patched in build 91. Item 1234 is of 2024, like 1234 others of 2024.",
+    "cpp": "Our tide model was ported to C++ last year.",
+    "csharp": "Payroll exports come from a small C# program.",
+    "c": "Firmware of the buoys is plain C.",
+    "net": "Install .NET before the invoices are printed.",
+    "web": "A torn net is mended on the quay.",
+    "ar7": "Order seal AR-7 for the inner lock.",
+    "ar70": "Order seal AR-70 for the outer lock.",
+    "seven": "There are seven more seals on the AR shelf.",
+    "err": "ERR_CONN_RESET appears when the far station hangs up.",
+    "err2": "After the err we reset the station, and conn was fine.",
+    "cve": "Version 5 closes CVE-2024-1234.",
+    "cve2": "Version 6 closes CVE-2024-4321. Ticket 1234 of 2024 repeats 1234 of 2024.",
 }
 
 
