@@ -16,16 +16,18 @@ from domain.types import Citation, Evidence, Grounding, Hit, PoolEntry, Rules, S
 
 # ---------------------------------------------------------------------------------------------- the question
 
+FILLERS = "\u115f\u1160\u3164\uffa0\u2800"  # blanks that Unicode calls letters or symbols
+
 
 def check_question(text: str, rules: Rules) -> str:
     """The question without the blanks, control and zero-width characters around it.
 
     Raises BadRequest when nothing is left, TooLong above `rules.max_question_chars`; both name the field.
     """
-    first = next((i for i, char in enumerate(text) if not _is_unseen(char)), None)
+    first = next((i for i, char in enumerate(text) if not unseen(char)), None)
     if first is None:
         raise BadRequest("The question is blank: send at least one visible character.", field="question")
-    last = next(i for i in range(len(text) - 1, -1, -1) if not _is_unseen(text[i]))
+    last = next(i for i in range(len(text) - 1, -1, -1) if not unseen(text[i]))
     question = text[first : last + 1]
     if len(question) > rules.max_question_chars:
         raise TooLong(
@@ -36,8 +38,9 @@ def check_question(text: str, rules: Rules) -> str:
     return question
 
 
-def _is_unseen(char: str) -> bool:
-    return char.isspace() or unicodedata.category(char) in ("Cc", "Cf", "Cs", "Cn")
+def unseen(char: str) -> bool:
+    """True for what nobody can see and no search can find: blanks, control and zero-width characters, fillers."""
+    return char.isspace() or char in FILLERS or unicodedata.category(char) in ("Cc", "Cf", "Cs", "Cn", "Co")
 
 
 # ---------------------------------------------------------------------------------------------- a second round
@@ -128,7 +131,7 @@ def cite(evidence: Evidence, naming: Naming) -> Citation:
 def safe_uri(uri: str, naming: Naming) -> str:
     """`uri` when a browser may follow it (http, https, or relative to this server) and it names nobody; else ""."""
     uri = uri.strip()
-    if any(_is_unseen(char) or char == "\\" for char in uri) or naming.contains(uri) or naming.contains(unquote(uri)):
+    if any(unseen(char) or char == "\\" for char in uri) or naming.contains(uri) or naming.contains(unquote(uri)):
         return ""
     try:
         parts = urlsplit(uri)
@@ -219,6 +222,6 @@ _STATUS = {
 def status(stop: StopReason, text: str) -> Status:
     """How the answer ended. A normal end with nothing to show is REFUSED: a blank answer is never a success."""
     ended = _STATUS[stop]
-    if ended is Status.COMPLETE and all(_is_unseen(char) for char in _MARKERS.sub("", text)):
+    if ended is Status.COMPLETE and all(unseen(char) for char in _MARKERS.sub("", text)):
         return Status.REFUSED
     return ended

@@ -107,9 +107,11 @@ def _not_covered(missing: Sequence[Term]) -> str:
 
 
 def _listed(missing: Sequence[Term]) -> str:
-    shown = list(dict.fromkeys(term.shown for term in missing))[:4]
+    whole = list(dict.fromkeys(term.shown for term in missing))[:4]
+    shown = [text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}\u2026" for text in whole]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
 
 
+LONGEST_SHOWN = 60  # characters of what is missing: a question of thousands without a blank is not sent back whole
 _END = re.compile(r"(?:\.{1,3}|[!…。！]+)$")
 _MARKER_LIKE = re.compile(r"\\?[\[［【]\s*[SsＳｓ]-?\d[\dSsＳｓ,;\s-]*\\?[\]］】](?:\([^)]*\))?")

@@ -66,7 +66,7 @@ def standalone(question: str, history: Sequence[Turn], lookback: int = 3) -> str
         if not has_entity:
             carried = _with_class(earlier) or ([] if _depends(turn.text, earlier) else list(earlier))
         known = {key for term in own for key in term.keys}
-        phrase = " ".join(term.shown for term in carried if not known.issuperset(term.keys))
+        phrase = " ".join(dict.fromkeys(term.shown for term in carried if not known.issuperset(term.keys)))
         if phrase:
             return _insert(question, phrase)
     return question
@@ -76,7 +76,7 @@ def with_keywords(query: Query) -> Query:
     """`query` with its keywords as one more variant; unchanged when there are none or they are already searched."""
     found = terms(query.text)
     apart = [_parts(term.shown) for term in found if term.kind is Kind.IDENTIFIER]
-    words = " ".join(term.shown for term in found)
+    words = " ".join(dict.fromkeys(term.shown for term in found))
     variant = " ".join([words, *(parts for parts in apart if parts not in words)]).strip()
     known = {text.casefold().strip(" ?.!") for text in (query.text, *query.variants)}
     return query if not variant or variant.casefold() in known else Query(query.text, (*query.variants, variant))

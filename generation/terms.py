@@ -84,7 +84,7 @@ def _plain(token: str) -> list[Term]:
     """The terms of one token that is no name."""
     if _SPACELESS.match(token):
         runs = [run for run in _ASKING.split(token) if run]
-        return [Term(pair, (pair,), Kind.WORD) for run in runs for pair in _pairs(run)]
+        return [Term(run, (pair,), Kind.WORD) for run in runs for pair in _pairs(run)]  # half a word is not shown
     shown = re.sub(r"['’]s$", "", token)
     if not any(character.isalpha() for character in token):
         return [Term(shown, (key(token),), Kind.NUMBER if len(token) > 1 else Kind.WORD)]

@@ -11,6 +11,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from domain.errors import BadRequest, TooLong
+from domain.policies import unseen
 from domain.types import PoolEntry, Role, Session, Turn
 
 
@@ -166,7 +167,7 @@ def _text_problems(field: str, text: str, limit: int) -> list[_Problem]:
     if len(text) > limit:
         return [_Problem(field, f"{field!r} has {len(text):,} characters: at most {limit:,} are read.", too_long=True)]
     # Zero-width and control characters alone are as blank as blanks: a search for them would find arbitrary text.
-    if not any(character.isprintable() and not character.isspace() for character in text):
+    if all(unseen(character) for character in text):
         return [_Problem(field, f"{field!r} is blank: write at least one character.")]
     return []
 

@@ -230,8 +230,9 @@ def launch(settings: "Settings", arguments: Sequence[str], waiting: Callable[[st
                 waiting(why)
             time.sleep(0.25)
     except BaseException:
-        end(settings, mine)
-        child.wait()
+        with undisturbed():
+            end(settings, mine)
+            child.wait()
         raise
     end(settings, mine)
     reason = _last_words(log, begins)
@@ -240,6 +241,17 @@ def launch(settings: "Settings", arguments: Sequence[str], waiting: Callable[[st
     if code < 0:
         raise NotReady(f"The server was ended by {signal.Signals(-code).name} while it started, see {log}: {reason}")
     raise NotReady(f"The server did not start: {reason}")
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Clearing up that runs to its end: an impatient second Ctrl-C would leave half of it running."""
+    before = {sort: signal.signal(sort, signal.SIG_IGN) for sort in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for sort, handler in before.items():
+            signal.signal(sort, handler)
 
 
 def _last_words(log: Path, begins: int) -> str:

@@ -28,7 +28,9 @@ def test_a_question_loses_the_unseen_characters_around_it_only() -> None:
     assert check_question("\u200b \n How  much?\n\ufeff\x00", RULES) == "How  much?"
 
 
-@pytest.mark.parametrize("blank", ["", "  \n\t", "\u200b\u200d\ufeff", "\x00\x07\x1b", "\u00ad \u2060"])
+@pytest.mark.parametrize(
+    "blank", ["", "  \n\t", "\u200b\u200d\ufeff", "\x00\x07\x1b", "\u00ad \u2060", "\u3164", "\ue000"]
+)
 def test_a_question_without_a_visible_character_is_refused(blank: str) -> None:
     with pytest.raises(BadRequest, match="blank") as caught:
         check_question(blank, RULES)

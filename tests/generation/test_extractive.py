@@ -50,6 +50,8 @@ def test_a_hop_is_followed_from_one_source_to_the_next() -> None:
         ("What colour is pump P3?", "colour"),  # the subject, but nothing of what is asked
         ("Who is the mayor of Gdansk?", "Gdansk"),
         ("What oil did pump P4 need in 1999?", "1999"),  # another time
+        ("火星在哪里？", "火星在"),  # whole runs, not pairs of characters
+        ("x" * 3000, "x" * 60 + "\u2026"),  # cut short
     ],
 )
 def test_what_the_sources_do_not_cover_is_said_in_one_sentence_that_names_it(question: str, unsaid: str) -> None:

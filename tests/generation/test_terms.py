@@ -64,7 +64,9 @@ def test_a_related_word_shares_an_idea_but_no_key() -> None:
 
 
 def test_scripts_without_spaces_are_pairs_and_question_words_are_left_out() -> None:
-    assert [term.shown for term in terms("主阀门在哪里？")] == ["主阀", "阀门", "门在"]
+    found = terms("主阀门在哪里？")
+    assert [term.keys for term in found] == [("主阀",), ("阀门",), ("门在",)]
+    assert {term.shown for term in found} == {"主阀门在"}  # a pair alone is no word a person would know
     assert keys("先关闭主阀门") >= {"主阀", "阀门"}
 
 

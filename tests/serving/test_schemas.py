@@ -41,7 +41,7 @@ async def test_a_question_that_is_no_text_is_refused(question: object) -> None:
     refused(await post(service(), "/v1/search", {"query": question}), "query")
 
 
-@pytest.mark.parametrize("question", ["", "   ", "\t\n", "\u200b\u200b", "\u3000", "\x00"])
+@pytest.mark.parametrize("question", ["", "   ", "\t\n", "\u200b\u200b", "\u3000", "\x00", "\u3164", "\u2800"])
 async def test_a_blank_question_is_refused(question: str) -> None:
     refused(await post(service(), "/v1/answers", {"question": question}), "question", "blank")
     refused(await post(service(), "/v1/search", {"query": question}), "query", "blank")

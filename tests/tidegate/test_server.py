@@ -374,6 +374,14 @@ def test_an_interrupt_while_a_server_starts_ends_it(ours: Settings) -> None:
     assert not children() & set(begun)
 
 
+def test_an_impatient_second_interrupt_does_not_stop_the_clearing_up() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with server.undisturbed():
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 def test_a_version_of_another_encoder_is_refused_before_anything_starts(here: Path, capsys: Capture) -> None:
     data_dir, version = served(here)
     capsys.readouterr()
