@@ -39,7 +39,7 @@ serve: $(STAMP)
 	@$(BIN)/tidegate up $(if $(PORT),--port $(PORT)) $(ARGS)
 
 down: $(STAMP)
-	@$(BIN)/tidegate down
+	@$(BIN)/tidegate down $(ARGS)
 
 test: $(STAMP)
 	$(BIN)/pytest $(TESTS)

@@ -63,7 +63,7 @@ def up(
     say(f"\nServing version {version} at {there.url}")
     say("Ask on the page, or:\n")
     say(f"  {curl(there.url, example_question(settings))}\n")
-    say(f"End it with: {sys.argv[0]} down")
+    say(f"End it with: {ending(ctx)}")
     return Code.DONE
 
 
@@ -140,6 +140,12 @@ def shared_arguments(ctx: typer.Context) -> list[str]:
     shared = ctx.find_object(Shared) or Shared(None, {})
     config = ["--config", str(shared.config)] if shared.config else []
     return [*config, *(word for key, value in shared.overrides.items() for word in ("--set", f"{key}={value}"))]
+
+
+def ending(ctx: typer.Context) -> str:
+    """The line that ends what this program started: the same program under the same settings."""
+    program = [sys.executable, "-m", "tidegate"] if Path(sys.argv[0]).stem == "__main__" else sys.argv[:1]
+    return shlex.join([*program, *shared_arguments(ctx), "down"])
 
 
 def example_question(settings: "Settings") -> str:

@@ -6,6 +6,8 @@ import socket
 from pathlib import Path
 
 import pytest
+import typer
+from typer.main import get_command
 
 from domain.errors import NotAdmitted
 from domain.types import Outcome
@@ -13,9 +15,9 @@ from eval.questions import load
 from retrieval.registry import FolderRegistry
 from tests.tidegate.tiny import sets, settings, write_corpus
 from tidegate.cli import main
-from tidegate.console import Code
+from tidegate.console import Code, Shared
 from tidegate.settings import Settings
-from tidegate.up import build_and_admit, curl, example_question
+from tidegate.up import build_and_admit, curl, ending, example_question
 
 Capture = pytest.CaptureFixture[str]
 
@@ -148,3 +150,9 @@ def test_the_curl_line_is_one_line_that_a_shell_reads_as_the_question(asked: str
     assert line.isascii()
     assert words[:3] == ["curl", "-s", "http://127.0.0.1:8123/v1/answers"]
     assert json.loads(words[words.index("-d") + 1]) == {"question": asked}
+
+
+def test_the_line_that_ends_it_names_the_settings_it_was_started_with() -> None:
+    shared = Shared(Path("a b.yaml"), {"data_dir": "my data"})
+    ctx = typer.Context(get_command(typer.Typer(callback=lambda: None)), obj=shared)
+    assert ending(ctx).endswith(" --config 'a b.yaml' --set 'data_dir=my data' down")
