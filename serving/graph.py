@@ -10,7 +10,7 @@ from http.client import OK
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
-from urllib.request import urlopen
+from urllib.request import ProxyHandler, build_opener
 
 from domain.errors import ConfigError, NotReady
 from domain.ports import Generator, Reranker, Rewriter
@@ -105,7 +105,7 @@ class Running:
 
 
 def start(plan: GraphPlan, place: Place) -> Running:
-    """The graph, answering at `place`. Raises AddressTaken or ConfigError, leaving nothing behind."""
+    """The graph, answering at `place`. Raises AddressTaken, ConfigError or NotReady, leaving nothing behind."""
     home = RayHome.open(place)
     try:
         _check_fits(plan)
@@ -116,10 +116,24 @@ def start(plan: GraphPlan, place: Place) -> Running:
         serve.start(http_options={"host": place.host, "port": place.port}, logging_config=quiet)
         serve.run(build(plan, home.folder / "metrics"), name=APP, route_prefix="/", logging_config=quiet)
         _settle(place.url)
-    except BaseException:
+    except BaseException as error:
         home.close()
+        if _rays_own(error):
+            reason = " ".join(str(error).split())[:300]
+            raise NotReady(
+                f"Ray could not start the graph ({type(error).__name__}: {reason}): on a machine this busy, try again.",
+                "gateway",
+            ) from error
         raise
     return Running(place.url, home, home.notes)
+
+
+def _rays_own(error: BaseException) -> bool:
+    """True for what Ray and Serve raise when a process of theirs does not come up: no bug of ours, and it may pass."""
+    from ray.exceptions import RayError
+    from ray.serve.exceptions import RayServeException
+
+    return isinstance(error, RayError | RayServeException) or type(error) is RuntimeError
 
 
 def _settle(url: str, times: int = 10, every_s: float = 0.1, within_s: float = 60.0) -> None:
@@ -127,10 +141,11 @@ def _settle(url: str, times: int = 10, every_s: float = 0.1, within_s: float = 6
 
     HAProxy is started anew for each gateway that joins, and a connection opened just then may be closed unanswered.
     """
+    direct = build_opener(ProxyHandler({}))  # whatever http_proxy says: the address is on this machine
     deadline, answered, said = monotonic() + within_s, 0, ""
     while answered < times:
         try:
-            with urlopen(f"{url}/healthz", timeout=5) as reply:  # noqa: S310  (our own address)
+            with direct.open(f"{url}/healthz", timeout=5) as reply:
                 answered = answered + 1 if reply.status == OK else 0
         except OSError as error:
             answered, said = 0, str(error)

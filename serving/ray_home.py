@@ -70,9 +70,11 @@ class RayHome:
                 logging_level="WARNING",
                 _metrics_export_port=free_port(),
             )
-        except Exception as error:
+        except BaseException as error:
             ray.shutdown()
             shutil.rmtree(folder, ignore_errors=True)
+            if not isinstance(error, Exception):  # an interrupt
+                raise
             raise ConfigError(
                 f"Ray did not start on this machine ({error}): is it very busy or out of memory?"
             ) from error
@@ -111,6 +113,9 @@ def _switches(folder: Path, haproxy: str) -> dict[str, str]:
         "RAY_AUTH_TOKEN_PATH": str(token),
         # Handles call replicas by gRPC on the replica's own loop: 17 ms become 9 ms over four hops.
         "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
+        # Ray kills a proxy that is not ready in 5 s, and with it the start; importing alone takes that long on a busy
+        # machine.
+        "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60",
         "RAY_SERVE_METRICS_EXPORT_INTERVAL_MS": "1000",  # ten times a second costs more than it tells
         "RAY_worker_niceness": "0",  # Ray gives way to everything else on a machine by default; a service should not
         # An idle replica has nothing to drain; with the default of 30 s every stop takes as long.
