@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 # The text beside a pattern is what an error says is wanted.
@@ -17,7 +17,17 @@ Name = Annotated[str, StringConstraints(max_length=200, pattern=r"^\S(.*\S)?$"),
 ModelId = Annotated[str, StringConstraints(max_length=2048, pattern=r"^[\w.:/-]+$"), "a model id without blanks"]
 Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$"), "a region like eu-central-1"]
 Url = Annotated[str, StringConstraints(max_length=2048, pattern=r"^https?://[^\s/]\S*$"), "an http(s) address"]
-Folder = Annotated[Path, Field(strict=False)]  # strict mode would refuse the text a YAML file can hold
+
+
+def _named(value: object) -> object:
+    """Refuses a blank path, which would mean the folder that one happens to stand in."""
+    if isinstance(value, str) and not value.strip():
+        raise ValueError("blank")
+    return value
+
+
+# Strict mode would refuse the text a YAML file can hold.
+Folder = Annotated[Path, BeforeValidator(_named), Field(strict=False)]
 Names = Annotated[tuple[Name, ...], Field(strict=False)]  # ... and the list
 Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(ge=0.001, le=600)]

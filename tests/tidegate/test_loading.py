@@ -333,3 +333,9 @@ def test_values_that_cannot_both_stand_are_refused(tmp_path: Path, overrides: Ma
     with pytest.raises(InvalidSettings) as caught:
         load(None, {}, overrides, cwd=tmp_path)
     assert [problem.key for problem in caught.value.problems] == [key]
+
+
+@pytest.mark.parametrize("blank", ['""', '" "'])
+def test_a_blank_path_is_refused_and_never_means_the_folder_one_stands_in(tmp_path: Path, blank: str) -> None:
+    (told,) = refused(tmp_path, f"data_dir: {blank}\n")
+    assert told == f"tidegate.yaml:1: data_dir: got {blank}, wanted a path"
