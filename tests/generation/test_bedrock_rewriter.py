@@ -32,20 +32,23 @@ async def test_a_blank_rewrite_leaves_the_question_and_says_why() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "kind"),
+    ("reply", "kind", "timeout_s"),
     [
-        (Reply(refuse=(429, "ThrottlingException")), Throttled),
-        (Reply(refuse=(403, "AccessDeniedException")), UpstreamDenied),
-        (Reply(delay_s=30), StageTimeout),
+        (Reply(refuse=(429, "ThrottlingException")), Throttled, 10.0),
+        (Reply(refuse=(403, "AccessDeniedException")), UpstreamDenied, 10.0),
+        (Reply(delay_s=30), StageTimeout, 0.3),
     ],
     ids=["throttled", "denied", "silent"],
 )
-async def test_a_model_that_does_not_answer_is_a_failed_stage(reply: Reply, kind: type[StageFailed]) -> None:
+async def test_a_model_that_does_not_answer_is_a_failed_stage(
+    reply: Reply, kind: type[StageFailed], timeout_s: float
+) -> None:
     with BedrockStub([reply]) as stub, stub.client() as client:
+        rewriter = BedrockRewriter(client, MODEL, timeout_s=timeout_s)
         with pytest.raises(kind):
-            await BedrockRewriter(client, MODEL, timeout_s=0.3).rewrite("and its oil?", HISTORY)
+            await rewriter.rewrite("and its oil?", HISTORY)
         with pytest.raises(kind):
-            await BedrockRewriter(client, MODEL, timeout_s=0.3).paraphrase(Query("What oil does pump P3 need?"))
+            await rewriter.paraphrase(Query("What oil does pump P3 need?"))
 
 
 async def test_the_prompt_is_the_same_for_every_conversation() -> None:

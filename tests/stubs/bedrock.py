@@ -149,6 +149,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in {"Content-Type": "application/json", "Content-Length": str(len(data)), **headers}.items():
             self.send_header(name, value)
+        self.send_header("Connection", "close")  # or the caller's next request may meet a connection just being closed
         self.end_headers()
         self.wfile.write(data)
 
@@ -156,6 +157,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", "application/vnd.amazon.eventstream")
         self.send_header("Transfer-Encoding", "chunked")
+        self.send_header("Connection", "close")
         self.end_headers()
         try:
             self._events(reply)
