@@ -61,7 +61,7 @@ class RayHome:
         try:
             ray.init(
                 address="local",  # never join a Ray that somebody else started
-                _temp_dir=str(folder),
+                _temp_dir=str(folder / "r"),  # Ray opens its folder to everybody; ours around it stays closed
                 num_cpus=place.num_cpus,
                 num_gpus=place.num_gpus,
                 object_store_memory=place.object_store_mb << 20,

@@ -138,3 +138,7 @@ def test_a_taken_port_is_refused_before_anything_starts(graph: Graph) -> None:
     with pytest.raises(AddressTaken, match="haproxy"):
         start(noop_plan(), Place(port=urlsplit(graph.url).port or 0))
     assert time.monotonic() - started < 5
+
+
+def test_nobody_else_on_the_machine_can_reach_what_the_graph_runs_from(graph: Graph) -> None:
+    assert graph.running.home.folder.stat().st_mode & 0o777 == 0o700
