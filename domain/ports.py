@@ -10,22 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from domain.prompt import PromptPlan
-from domain.types import (
-    Chunk,
-    Decision,
-    Delta,
-    Draft,
-    Hit,
-    IndexVersion,
-    Mode,
-    Query,
-    Retrieval,
-    Rewrite,
-    Rollout,
-    Scope,
-    Trace,
-    Turn,
-)
+from domain.releases import Decision, IndexVersion, Move, Observation, Rollout
+from domain.types import Chunk, Delta, Draft, Hit, Mode, Query, Retrieval, Rewrite, Scope, Trace, Turn
 
 Vectors = Any  # numpy float32 [n, dimensions], rows of unit length; the domain imports no array library
 
@@ -143,12 +129,38 @@ class IndexRegistry(Protocol):
         """The pointer as it stands; an empty one before the first promotion."""
         ...
 
-    def move(self, expected: Rollout, wanted: Rollout) -> None:
-        """Move the pointer if it still is `expected`. Raises PointerMoved otherwise, and changes nothing."""
+    def move(self, move: Move) -> None:
+        """Move the pointer from `before` to `after` if it still is `before`, and write the ledger's line, both or
+        neither. Raises PointerMoved otherwise, saying what moved, and changes nothing.
+        """
+        ...
+
+    def ledger(self) -> tuple[Move, ...]:
+        """Every move of the pointer, oldest first; only ever added to."""
+        ...
+
+    def remove(self, version: str) -> None:
+        """Remove a version's folder; its decisions stay. Raises BadRequest for stable, previous and canary."""
+        ...
+
+    def verify(self, version: str) -> None:
+        """Raises StorageError when the folder's content is not what its name says: damaged or tampered with."""
         ...
 
     def tombstones(self) -> frozenset[str]:
         """Document ids that no version may return any more."""
+        ...
+
+
+class Observations(Protocol):
+    """Keeps what is observed live about a canary: numbers, never text. One log per canary, named by `began` too."""
+
+    def write(self, canary: str, began: int, observation: Observation) -> None:
+        """Remember an observation. Must not raise into the answering path; a lost one is counted."""
+        ...
+
+    def read(self, canary: str, began: int) -> tuple[Observation, ...]:
+        """All observations of all processes, oldest first. Raises StorageError when they cannot be read."""
         ...
 
 

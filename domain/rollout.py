@@ -4,11 +4,12 @@ Pure functions from one Rollout to the next; the registry makes the move real by
 demand a passing Decision bound to exactly what would be served. Moving back never waits for a decision.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 
 from domain.errors import BadRequest, NotAdmitted
-from domain.types import Binding, Decision, Outcome, Rollout
+from domain.releases import Binding, Decision, Outcome, Rollout
 
 
 def assign(rollout: Rollout, session_id: str) -> str | None:
@@ -24,7 +25,7 @@ def assign(rollout: Rollout, session_id: str) -> str | None:
     return rollout.canary if position < rollout.share else rollout.stable
 
 
-def begin_canary(rollout: Rollout, decision: Decision, served: Binding, share: float) -> Rollout:
+def begin_canary(rollout: Rollout, decision: Decision, served: Binding, share: float, *, auto: bool = False) -> Rollout:
     """`share` (0 < share < 1) of the sessions go to the decided version; the rest stay on stable."""
     _check_share(share)
     _check_admitted(decision, served)
@@ -35,14 +36,17 @@ def begin_canary(rollout: Rollout, decision: Decision, served: Binding, share: f
         raise BadRequest(f"Version {version} is already stable: build or name another one.", "version")
     if rollout.canary not in (None, version):
         raise BadRequest(f"Version {rollout.canary} is the canary: promote it or roll it back first.", "version")
-    return _next(rollout, canary=version, share=share)
+    if version == rollout.canary:
+        raise BadRequest(f"Version {version} is the canary already: widen it instead.", "version")
+    return _next(rollout, canary=version, share=share, began=rollout.revision + 1, auto=auto)
 
 
-def widen(rollout: Rollout, share: float) -> Rollout:
-    """The same canary with a larger share."""
+def widen(rollout: Rollout, decision: Decision, served: Binding, share: float) -> Rollout:
+    """The same canary with a larger share, as long as what is served is what was decided about."""
     _check_share(share)
     if rollout.canary is None:
         raise BadRequest("There is no canary to widen: begin one first.", "version")
+    _check_admitted(decision, served)
     if share <= rollout.share:
         raise BadRequest(f"The canary already has {rollout.share:g} of the sessions: name a larger share.", "share")
     return _next(rollout, share=share)
@@ -56,19 +60,32 @@ def promote(rollout: Rollout, decision: Decision, served: Binding) -> Rollout:
     _check_admitted(decision, served)
     if rollout.canary not in (None, version):
         raise BadRequest(f"Version {rollout.canary} is the canary: promote it or roll it back first.", "version")
-    return _next(rollout, stable=version, canary=None, share=0.0, previous=rollout.stable)
+    return _next(rollout, stable=version, previous=rollout.stable, **_NO_CANARY)
 
 
-def roll_back(rollout: Rollout) -> Rollout:
-    """Without the canary if there is one, otherwise back to the previous version.
+def roll_back(rollout: Rollout, earlier: Sequence[str], to: str | None = None) -> Rollout:
+    """Without the canary if there is one, otherwise back to the previous version, or to `to`.
 
-    Going back forgets where we came from, so that rolling back twice does not bring the bad version forward again.
+    `earlier` are the versions one can go back to: they were stable once and still exist. Going back forgets where we
+    came from, so that rolling back twice does not bring the bad version forward again.
     """
-    if rollout.canary is not None:
-        return _next(rollout, canary=None, share=0.0)
-    if rollout.previous is None:
-        raise BadRequest("There is no earlier version to roll back to: promote the one you want.", "version")
-    return _next(rollout, stable=rollout.previous, previous=None)
+    if rollout.canary is not None and to is None:
+        return _next(rollout, **_NO_CANARY)
+    wanted, there = to or rollout.previous, ", ".join(earlier) or "none"
+    if wanted is None:
+        raise BadRequest(f"There is no previous version to roll back to; earlier ones that exist: {there}.", "version")
+    if wanted == rollout.stable:
+        raise BadRequest(f"Version {wanted} is stable already; earlier ones that exist: {there}.", "version")
+    if wanted not in earlier:
+        raise BadRequest(
+            f"Version {wanted} cannot be rolled back to: it is gone or never was stable. Earlier ones that exist: "
+            f"{there}.",
+            "version",
+        )
+    return _next(rollout, stable=wanted, previous=None, **_NO_CANARY)
+
+
+_NO_CANARY: Mapping[str, object] = {"canary": None, "share": 0.0, "began": 0, "auto": False}
 
 
 def _next(rollout: Rollout, **changes: object) -> Rollout:
@@ -87,7 +104,7 @@ def _check_admitted(decision: Decision, served: Binding) -> None:
     version = decision.binding.version
     differing = [
         f"{name} {getattr(decision.binding, name)} was measured, {getattr(served, name)} would be served"
-        for name in ("version", "dataset", "settings", "gates", "code")
+        for name in ("version", "dataset", "settings", "gates", "code", "baseline")
         if getattr(decision.binding, name) != getattr(served, name)
     ]
     if differing:

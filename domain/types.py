@@ -6,7 +6,7 @@ policies.py and rollout.py, the main path in answering.py.
 """
 
 from dataclasses import dataclass, field
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 
 # ---------------------------------------------------------------------------------------------- who is asking
 
@@ -382,91 +382,3 @@ class Failed:
 
 
 Event = Started | TextDelta | Cited | Done | Failed
-
-# ---------------------------------------------------------------------------------------------- versions and verdicts
-
-
-@dataclass(frozen=True, slots=True)
-class IndexVersion:
-    """An immutable index folder, named by its content: equal inputs give an equal `id`.
-
-    `parent` names the version whose vectors were re-used; like `built_at` it is not part of the identity.
-    """
-
-    id: str
-    parent: str | None
-    chunker: str
-    analyser: str
-    embedder: str
-    documents: int
-    chunks: int
-    built_at: str
-
-
-@dataclass(frozen=True, slots=True)
-class Rollout:
-    """The pointer: which version people get. `share` (0..1) of the sessions go to `canary`.
-
-    `revision` grows by one with every move and is what compare-and-set compares.
-    """
-
-    stable: str | None = None
-    canary: str | None = None
-    share: float = 0.0
-    previous: str | None = None
-    revision: int = 0
-
-
-class Outcome(IntEnum):
-    """Ordered: the worst of several outcomes decides. "Could not tell" and "could not measure" are never "fine"."""
-
-    PASS = 0
-    INCONCLUSIVE = 1
-    ERROR = 2
-    FAIL = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What one gate said, with the numbers in `reason`."""
-
-    gate: str
-    outcome: Outcome
-    reason: str
-    advisory: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Binding:
-    """What a measurement was a measurement *of*. A promotion whose binding differs from what is served is refused."""
-
-    version: str
-    dataset: str  # fingerprint of the question set
-    settings: str  # digest of the served configuration
-    gates: str  # digest of the gate file
-    code: str  # code version
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """A recorded verdict over all gates, bound to what was measured. `forced` is the reason somebody overrode it."""
-
-    binding: Binding
-    verdicts: tuple[Verdict, ...]
-    run_id: str
-    decided_at: str
-    forced: str = ""
-
-    @property
-    def outcome(self) -> Outcome:
-        """The worst outcome of the gates that bind; a decision without one could not be measured."""
-        return max((v.outcome for v in self.verdicts if not v.advisory), default=Outcome.ERROR)
-
-
-@dataclass(frozen=True, slots=True)
-class Scorecard:
-    """Metric values per question first; means are derived. None is "not eligible", which is not zero."""
-
-    version: str
-    dataset: str
-    values: dict[str, dict[str, float | None]]  # metric -> question id -> value in [0, 1]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from domain.errors import ConfigError
-from domain.types import Outcome, Scorecard, Verdict
+from domain.releases import Outcome, Scorecard, Verdict
 from eval.metrics import metrics
 
 REQUIRED = {

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import TypeVar
 
 from domain.errors import StageFailed
-from domain.types import Scorecard
+from domain.releases import Scorecard
 from eval.client import Client, Failure
 from eval.metrics import Observed, metrics
 from eval.questions import Question, fingerprint

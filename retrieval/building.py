@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from domain.errors import CorpusError, StageFailed, StorageError
 from domain.ports import Embedder, IndexRegistry
-from domain.types import Chunk, Document, IndexVersion
+from domain.releases import IndexVersion
+from domain.types import Chunk, Document
 from retrieval.analysis import STAMP
 from retrieval.chunking import CHUNK_TOKENS, OVERLAP, check, chunks_of, indexed_text
 from retrieval.documents import Corpus, FileOutcome

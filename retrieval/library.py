@@ -13,7 +13,8 @@ from typing import TypeVar
 
 from domain.errors import NotReady, TidegateError
 from domain.ports import IndexRegistry
-from domain.types import Chunk, Mode, Query, Retrieval, Rollout, Scope
+from domain.releases import Rollout
+from domain.types import Chunk, Mode, Query, Retrieval, Scope
 from retrieval.index import HybridIndex
 
 T = TypeVar("T")

@@ -25,7 +25,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from domain.errors import NotFound, PointerMoved, StorageError
-from domain.types import Decision, IndexVersion, Rollout
+from domain.releases import Decision, IndexVersion, Rollout
 
 VERSION_NAME = re.compile(r"v[0-9a-f]{12}")
 VERSION_FILE = "version.json"  # beside the content of a version, not part of it: it holds the time of building

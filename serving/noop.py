@@ -13,19 +13,17 @@ from domain.errors import NotFound
 from domain.naming import Naming
 from domain.ports import Stages
 from domain.prompt import PromptPlan
+from domain.releases import Decision, IndexVersion, Rollout
 from domain.types import (
     Chunk,
-    Decision,
     Delta,
     Draft,
     Hit,
-    IndexVersion,
     Mode,
     Query,
     Retrieval,
     Rewrite,
     RewriteStatus,
-    Rollout,
     Rules,
     Scope,
     SourceRef,

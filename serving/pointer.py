@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from domain.errors import NotFound, NotReady, TidegateError
 from domain.ports import IndexRegistry
+from domain.releases import Rollout
 from domain.rollout import assign
-from domain.types import Rollout
 
 log = logging.getLogger("tidegate.serving")
 

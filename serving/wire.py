@@ -4,7 +4,8 @@ from typing import Any
 
 from domain.naming import Naming
 from domain.policies import safe_uri
-from domain.types import Answer, Citation, Failed, Hit, IndexVersion, Rewrite, Rollout, Session
+from domain.releases import IndexVersion, Rollout
+from domain.types import Answer, Citation, Failed, Hit, Rewrite, Session
 
 Json = dict[str, Any]  # what orjson writes
 

@@ -17,7 +17,7 @@ from tidegate.console import Code, complain, loaded, note, say, say_json
 from tidegate.progress import Report, progress
 
 if TYPE_CHECKING:
-    from domain.types import IndexVersion
+    from domain.releases import IndexVersion
     from load.closed_loop import Request, Result
     from tidegate.settings import Settings
 
@@ -119,7 +119,7 @@ def measured(url: str, requests: "Sequence[Request]", clients: int, seconds: flo
 
 def bench_index(settings: "Settings", corpus: Path | None, report: Report) -> "tuple[IndexVersion, list[str]]":
     """The admitted version to measure on, built unless it is there, and questions nobody has asked yet."""
-    from domain.types import Rollout
+    from domain.releases import Rollout
     from eval.factgraph import generate, write
     from eval.questions import load, load_beir
     from tidegate.build import build_version

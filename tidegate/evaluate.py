@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from domain.errors import BadRequest, StageFailed
-from domain.types import Binding, Outcome
+from domain.releases import Binding, Outcome
 from tidegate.config import AsJson
 from tidegate.console import Code, complain, loaded, note, say, say_json
 from tidegate.progress import progress

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from domain.types import Binding, Decision, Scorecard, Verdict
+from domain.releases import Binding, Decision, Scorecard, Verdict
 from eval.gates import digest, floors, judge
 from eval.questions import Question, fingerprint
 from tidegate.effective import digest as settings_digest

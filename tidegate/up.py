@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from domain.errors import BadRequest, NotAdmitted
-from domain.types import Binding, Decision, Outcome
+from domain.releases import Binding, Decision, Outcome
 from tidegate.console import Code, Shared, loaded, note, say
 from tidegate.progress import Report, progress
 from tidegate.serve import Port, with_port

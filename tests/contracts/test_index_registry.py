@@ -12,7 +12,7 @@ import pytest
 
 from domain.errors import NotFound, PointerMoved
 from domain.ports import IndexRegistry
-from domain.types import Binding, Decision, IndexVersion, Outcome, Rollout, Verdict
+from domain.releases import Binding, Decision, IndexVersion, Outcome, Rollout, Verdict
 from retrieval.registry import FolderRegistry
 
 V1, V2, V3 = (f"v{i:012x}" for i in (1, 2, 3))

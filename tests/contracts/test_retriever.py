@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from domain.ports import Retriever
-from domain.types import Chunk, Document, Hit, Mode, Query, Rollout, Scope
+from domain.releases import Rollout
+from domain.types import Chunk, Document, Hit, Mode, Query, Scope
 from retrieval.building import build
 from retrieval.embedding import HashingEmbedder
 from retrieval.index import HybridIndex

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from domain.errors import BadRequest, NotAdmitted
+from domain.releases import Binding, Decision, Outcome, Rollout, Verdict
 from domain.rollout import assign, begin_canary, promote, roll_back, widen
-from domain.types import Binding, Decision, Outcome, Rollout, Verdict
 
 SERVED = Binding("v2", "questions-1", "settings-1", "gates-1", "0.1.0")
 PASSED = Decision(SERVED, (Verdict("recall@8", Outcome.PASS, "0.93 >= 0.80"),), "run-1", "2026-01-01T00:00:00Z")

@@ -5,7 +5,7 @@ from math import inf, nan
 import pytest
 
 from domain.errors import ConfigError
-from domain.types import Outcome, Scorecard, Verdict
+from domain.releases import Outcome, Scorecard, Verdict
 from eval.gates import Floor, digest, floors, judge, worst
 
 FLOORS = {"recall@6": 0.7, "citation_recall": 0.5}

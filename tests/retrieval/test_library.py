@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from domain.errors import IncompatibleIndex, NotFound, NotReady, StorageError
-from domain.types import Document, Query, Rollout, Scope
+from domain.releases import Rollout
+from domain.types import Document, Query, Scope
 from retrieval.building import build
 from retrieval.embedding import HashingEmbedder
 from retrieval.index import HybridIndex

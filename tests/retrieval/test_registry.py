@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from domain.errors import PointerMoved, StorageError
-from domain.types import Rollout
+from domain.releases import Rollout
 from retrieval.registry import FolderRegistry
 from tests.contracts.test_index_registry import V1, decision, publish, staged, version
 

@@ -10,7 +10,8 @@ import orjson
 
 from domain.naming import Naming
 from domain.ports import Stages
-from domain.types import IndexVersion, Rollout, Usage
+from domain.releases import IndexVersion, Rollout
+from domain.types import Usage
 from serving.api import create_app
 from serving.auth import OpenTo
 from serving.service import Service

@@ -17,7 +17,8 @@ from domain.errors import (
     UpstreamInterrupted,
 )
 from domain.naming import Naming
-from domain.types import Rollout, Scope, Trace
+from domain.releases import Rollout
+from domain.types import Scope, Trace
 from serving.auth import TrustedHeaders
 from serving.schemas import Limits
 from serving.telemetry import Prometheus

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from domain.errors import NotFound, NotReady, StorageError
-from domain.types import Rollout
+from domain.releases import Rollout
 from serving.pointer import Pointer
 from tests.serving.service import FakeRegistry
 

@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 
-from domain.types import Outcome
+from domain.releases import Outcome
 from eval.questions import dump, load
 from serving.address import free_port
 from serving.api import create_app

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from domain.errors import StageFailed
-from domain.types import Outcome, Scope
+from domain.releases import Outcome
+from domain.types import Scope
 from eval.gates import digest, floors
 from eval.questions import Question, fingerprint, load
 from tests.eval.replies import QUESTION

@@ -10,7 +10,7 @@ import typer
 from typer.main import get_command
 
 from domain.errors import NotAdmitted
-from domain.types import Outcome
+from domain.releases import Outcome
 from eval.questions import load
 from retrieval.registry import FolderRegistry
 from tests.tidegate.tiny import sets, settings, write_corpus

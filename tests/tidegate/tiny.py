@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from domain.releases import Binding, Decision
 from domain.rollout import promote
-from domain.types import Binding, Decision
 from retrieval.registry import FolderRegistry
 from tidegate.cli import main
 from tidegate.loading import load
