@@ -16,7 +16,7 @@ from tidegate.settings import Section
 NOT_SERVED = frozenset(
     {"data_dir", "embedding.threads", "embedding.query_cache", "rerank.device",
      "serving.host", "serving.port", "serving.haproxy", "serving.max_body_bytes",
-     "serving.stages", "evaluation", "sample"}
+     "serving.stages", "evaluation", "tracking", "canary", "access.admin_key_file", "sample"}
 )  # fmt: skip
 
 

@@ -31,6 +31,12 @@ Folder = Annotated[Path, BeforeValidator(_named), Field(strict=False)]
 Names = Annotated[tuple[Name, ...], Field(strict=False)]  # ... and the list
 Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(ge=0.001, le=600)]
+Shares = Annotated[tuple[Annotated[float, Field(gt=0, lt=1)], ...], Field(strict=False, min_length=1, max_length=20)]
+TrackingUri = Annotated[
+    str,
+    StringConstraints(max_length=2048, pattern=r"^(https?|sqlite|postgresql|mysql|file)(\+\w+)?://\S+$"),
+    "an address like http://host:5000 or sqlite:///path",
+]
 Replicas = Annotated[int, Field(ge=1, le=1000)]
 
 # The names of eval/metrics.py and the gates of eval/gates.py, written again (a test compares them) because those
@@ -78,6 +84,10 @@ class Access(Section):
     )
     default_groups: Names = Field(
         default=(), description="Groups of a document that names none; an empty list is nobody."
+    )
+    admin_key_file: Folder | None = Field(
+        default=None,
+        description="File with the key that moves the pointer over HTTP. Absent: admin.key in data_dir, made once.",
     )
 
 
@@ -297,15 +307,62 @@ class Evaluation(Section):
     floors: Mapping[Metric, Share] = Field(
         default=DEFAULT_FLOORS, description="Least mean per metric, 0..1. A floor set to null is removed."
     )
-    questions: int = Field(default=300, ge=1, le=1_000_000, description="Questions drawn from the set, at most.")
+    question_set: Folder | None = Field(
+        default=None, description="Question set (JSON lines) a version is decided on. Absent: the sample library's."
+    )
+    questions: int = Field(default=900, ge=1, le=1_000_000, description="Questions drawn from the set, at most.")
     seed: int = Field(default=7, ge=0, le=2**31 - 1, description="Seed of the draw.")
     workers: int = Field(default=2, ge=1, le=256, description="Questions answered at once.")
+    alpha: float = Field(default=0.05, ge=0.0001, le=0.5, description="Chance of a wrong PASS or FAIL, per gate.")
+    power: float = Field(default=0.9, ge=0.5, le=0.999, description="Chance to see the effect below, when planning.")
+    effect: float = Field(default=0.03, ge=0.001, le=1, description="Drop of a mean worth seeing, when planning.")
+    slo_ms: float = Field(default=2000, ge=1, le=600_000, description="Milliseconds a good answer takes at most.")
+    cost_cap_usd: float = Field(default=0.05, ge=0, le=1000, description="Dollars a good answer costs at most.")
+    input_usd: float = Field(default=0.0, ge=0, le=10_000, description="Dollars per million input tokens.")
+    output_usd: float = Field(default=0.0, ge=0, le=10_000, description="Dollars per million output tokens.")
+    cache_read_usd: float = Field(
+        default=0.0, ge=0, le=10_000, description="Dollars per million tokens read from cache."
+    )
+    cache_write_usd: float = Field(default=0.0, ge=0, le=10_000, description="Dollars per million tokens cached.")
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         bases = {name.partition("@")[0] for name in self.floors}
         for kind, names in REQUIRED.items():
             if bases.isdisjoint(names):
                 yield "floors", f"a {kind} floor (one of {', '.join(names)}), or nothing guards a promotion"
+
+
+class Tracking(Section):
+    """Where evaluations are written down for comparison."""
+
+    enabled: bool = Field(default=True, description="Write every evaluation to MLflow.")
+    uri: TrackingUri | None = Field(
+        default=None, description="Address of a tracking server. Absent: a SQLite file in data_dir."
+    )
+    experiment: Name = Field(default="tidegate", description="Experiment, and name of the registered model.")
+    timeout_s: Seconds = Field(default=20.0, description="Seconds for the tracker; then results are kept and resent.")
+    required: bool = Field(default=False, description="Admit a version only when the tracker has taken its evaluation.")
+
+
+class Canary(Section):
+    """How a version on trial widens, and what turns it back."""
+
+    shares: Shares = Field(default=(0.05, 0.25, 0.5), description="Shares of the sessions, rising; then everybody.")
+    min_requests: int = Field(
+        default=50, ge=1, le=1_000_000, description="Requests it must answer at a share before the next."
+    )
+    max_drop: float = Field(default=0.05, ge=0.001, le=1, description="Drop of a live mean that is tolerated.")
+    alpha: float = Field(default=0.05, ge=0.0001, le=0.5, description="Chance of a false alarm, over a whole canary.")
+    timeout_s: float = Field(
+        default=86_400, ge=1, le=2_592_000, description="Seconds after which an undecided canary ends."
+    )
+    slo_ms: float = Field(default=2000, ge=1, le=600_000, description="Milliseconds a good live answer takes at most.")
+    watch: bool = Field(default=True, description="The server turns a bad canary back, and widens one begun with auto.")
+    every_s: Seconds = Field(default=1.0, description="Seconds between two looks at the evidence.")
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        if list(self.shares) != sorted(set(self.shares)):
+            yield "shares", "shares that rise, each once"
 
 
 class Sample(Section):
@@ -330,6 +387,8 @@ class Settings(Section):
     rewriting: Rewriting = Rewriting()
     serving: Serving = Serving()
     evaluation: Evaluation = Evaluation()
+    tracking: Tracking = Tracking()
+    canary: Canary = Canary()
     sample: Sample = Sample()
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
