@@ -6,6 +6,7 @@ BEIR collections stands at the end. Nothing here asks anything; harness.py does.
 
 import gzip
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -58,6 +59,23 @@ def fingerprint(questions: Iterable[Question]) -> str:
     """Sixteen hex digits that change with any word of any question, and not with their order."""
     lines = sorted(json.dumps(to_record(question), sort_keys=True, ensure_ascii=False) for question in questions)
     return sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def slices(question: Question) -> dict[str, str]:
+    """Dimension to value: the parts of a question set that are looked at on their own, because a mean hides them.
+
+    `source` is the kind of document of the first evidence, read off an id such as `minutes-0012`: "none" where there
+    is no evidence, "unknown" where the id does not tell.
+    """
+    kind = re.fullmatch(r"([^\W\d_]+)-\d+", question.evidence[0].doc_id) if question.evidence else None
+    return {
+        "slice": question.slice,
+        "type": question.type,
+        "hops": str(question.hops),
+        "source": kind[1] if kind else "unknown" if question.evidence else "none",
+        "persona": question.persona,
+        "tenant": question.tenant,
+    }
 
 
 def suggestions(questions: Iterable[Question], scope: Scope, n: int = 6) -> tuple[Question, ...]:

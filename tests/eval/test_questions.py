@@ -7,7 +7,7 @@ import pytest
 
 from domain.errors import BadRequest, CorpusError
 from domain.types import Role, Scope, Turn
-from eval.questions import Anchor, Question, dump, fingerprint, load, load_beir, suggestions
+from eval.questions import Anchor, Question, dump, fingerprint, load, load_beir, slices, suggestions
 
 EXAMPLE = Question(
     id="q1",
@@ -118,6 +118,21 @@ def test_the_fingerprint_ignores_order_and_sees_every_change() -> None:
         replace(EXAMPLE, evidence=(Anchor("d2", EXAMPLE.evidence[0].text),)),
     ]
     assert len({before, *(fingerprint([question, FOLLOW_UP, NULL]) for question in changed)}) == 4
+
+
+def test_slices_tell_the_kind_of_the_first_evidence_or_why_they_cannot() -> None:
+    minutes = replace(EXAMPLE, evidence=(Anchor("minutes-0012", "A."), Anchor("report-0001", "B.")), hops=2)
+    assert slices(minutes) == {
+        "slice": "dev",
+        "type": "inference",
+        "hops": "2",
+        "source": "minutes",
+        "persona": "visitor",
+        "tenant": "harbour",
+    }
+    for untold in ("history.md", "h164800daad5b", "0027bff8d2a891ff-41576-43247"):
+        assert slices(replace(EXAMPLE, evidence=(Anchor(untold, "A."),)))["source"] == "unknown"
+    assert slices(NULL)["source"] == "none"
 
 
 def test_suggestions_are_answerable_by_the_reader_and_need_no_conversation() -> None:
