@@ -2,15 +2,21 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from time import perf_counter
+from time import perf_counter, time
 from uuid import uuid4
 
+from domain.canary import Advice
 from domain.naming import Naming
-from domain.ports import Generator, IndexRegistry, Stages, TraceSink
+from domain.ports import Generator, IndexRegistry, Observations, Stages, TraceSink
+from domain.releases import Evidence
+from domain.releasing import Releases
 from domain.types import Rules
 from serving.auth import Authenticate
 from serving.schemas import Limits
 from serving.telemetry import Silent, Telemetry
+
+
+Live = Callable[[], tuple[Evidence, Advice] | None]
 
 
 def fresh_id() -> str:
@@ -31,6 +37,13 @@ class Service:
 
     `pinnable` lets X-Index-Version choose any version: for evaluation alone, because people are only ever answered
     from a version that was admitted. Otherwise it may name stable or canary.
+
+    `observations` keeps what a canary is judged by, and an answer is within its time up to `live_slo_ms` milliseconds.
+    `live` gives what is known live and what it asks for, None without a canary; it may take a moment and read files.
+    `releases` moves the pointer for whoever shows `admin_key`; without either nobody can over HTTP. A canary for which
+    no share is named gets `canary_share` of the sessions.
+
+    `clock` gives seconds and only times things; `wall` gives the seconds since 1970 that records bear.
     """
 
     stages: Stages
@@ -40,6 +53,7 @@ class Service:
     authenticate: Authenticate
     limits: Limits = field(default_factory=Limits)
     clock: Callable[[], float] = perf_counter
+    wall: Callable[[], float] = time
     new_id: Callable[[], str] = fresh_id
     ready: Callable[[], Awaitable[Mapping[str, bool]]] = always_ready
     telemetry: Telemetry = field(default_factory=Silent)
@@ -49,3 +63,9 @@ class Service:
     pinnable: bool = False
     writer: Generator | None = None
     pointer_ttl_s: float = 1.0
+    observations: Observations | None = None
+    live_slo_ms: float = 2000.0
+    live: Live | None = None
+    releases: Releases | None = None
+    admin_key: str | None = field(default=None, repr=False)
+    canary_share: float = 0.05
