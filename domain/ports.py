@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from domain.evaluation import Evaluation
 from domain.prompt import PromptPlan
 from domain.releases import Decision, IndexVersion, Move, Observation, Rollout
 from domain.types import Chunk, Delta, Draft, Hit, Mode, Query, Retrieval, Rewrite, Scope, Trace, Turn
@@ -155,8 +156,8 @@ class IndexRegistry(Protocol):
 class Observations(Protocol):
     """Keeps what is observed live about a canary: numbers, never text. One log per canary, named by `began` too."""
 
-    def write(self, canary: str, began: int, observation: Observation) -> None:
-        """Remember an observation. Must not raise into the answering path; a lost one is counted."""
+    def write(self, canary: str, began: int, observation: Observation) -> bool:
+        """Remember an observation; False when it is lost, which the caller counts. Never raises on account of disks."""
         ...
 
     def read(self, canary: str, began: int) -> tuple[Observation, ...]:
@@ -169,4 +170,22 @@ class TraceSink(Protocol):
 
     def write(self, trace: Trace, scope: Scope) -> None:
         """Remember a trace. Must not raise into the answering path; a lost trace is counted."""
+        ...
+
+
+class Tracker(Protocol):
+    """Writes evaluations down where people compare them. It is told what was decided and decides nothing."""
+
+    def record(self, evaluation: Evaluation, folder: Path) -> str:
+        """The id of the run that now holds the evaluation and every file of `folder`.
+
+        Recording the same evaluation again gives the same run. Raises StorageError, naming the tracker, when it could
+        not be written; a run that was begun is then marked as failed, and becomes whole when it is recorded again.
+        """
+        ...
+
+    def follow(self, rollout: Rollout, candidate: str | None) -> None:
+        """Make the aliases `stable`, `canary` and `candidate` name what they are given, and nothing where that is
+        None. Raises StorageError, naming the tracker.
+        """
         ...
