@@ -15,14 +15,17 @@ from domain.types import Scope, Turn
 
 Body = dict[str, Any]  # a JSON object of the public surface
 
-# What is read from a reply: its fields, and the fields of every passage in its lists.
-_PASSAGE = ("doc_id", "quote")
-_REPLIES: Mapping[str, tuple[Sequence[str], Mapping[str, Sequence[str]]]] = {
+# What is read from a reply: its fields, the fields of every passage in its lists, and the counts of its objects.
+_PASSAGE = ("marker", "doc_id", "title", "quote")
+_USAGE = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+_Fields = Mapping[str, Sequence[str]]
+_REPLIES: Mapping[str, tuple[Sequence[str], _Fields, _Fields]] = {
     "/v1/answers": (
         ("answer", "status", "grounding", "index_version"),
         {"citations": _PASSAGE, "consulted": _PASSAGE},
+        {"usage": _USAGE},
     ),
-    "/v1/search": (("index_version",), {"hits": ("doc_id",)}),
+    "/v1/search": (("index_version",), {"hits": ("doc_id",)}, {}),
 }
 
 
@@ -142,13 +145,21 @@ def _wrong(content: object, path: str) -> str:
     """What keeps `content` from being a reply of `path`; empty when nothing does."""
     if not isinstance(content, dict):
         return "the body is no JSON object"
-    texts, lists = _REPLIES[path]
+    texts, lists, counts = _REPLIES[path]
     wrong = [name for name in texts if not isinstance(content.get(name), str)]
     wrong += [name for name, fields in lists.items() if not _is_passages(content.get(name), fields)]
+    wrong += [name for name, fields in counts.items() if not _is_counted(content.get(name), fields)]
     return f"it lacks {', '.join(wrong)}" if wrong else ""
 
 
 def _is_passages(found: object, fields: Sequence[str]) -> bool:
     return isinstance(found, list) and all(
         isinstance(item, dict) and all(isinstance(item.get(field), str) for field in fields) for item in found
+    )
+
+
+def _is_counted(found: object, fields: Sequence[str]) -> bool:
+    return isinstance(found, dict) and all(
+        isinstance(found.get(field), int) and not isinstance(found[field], bool) and found[field] >= 0
+        for field in fields
     )

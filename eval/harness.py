@@ -1,17 +1,21 @@
 """Runs a question set through the served configuration and scores every question.
 
 The order of the results is the order of the questions whatever finished first, so two runs give identical numbers.
+With a journal every reply is on disk as it arrives, and only what is not there yet is asked.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from statistics import fmean
 from typing import TypeVar
 
 from domain.errors import StageFailed
 from domain.releases import Scorecard
 from eval.client import Client, Failure
-from eval.metrics import Observed, metrics
+from eval.journal import Journal, Reply
+from eval.metrics import metrics
+from eval.observed import Limits, Observed
 from eval.questions import Question, fingerprint
 
 Item = TypeVar("Item")
@@ -25,20 +29,59 @@ async def evaluate(
     names: Sequence[str],
     *,
     workers: int = 4,
+    limits: Limits | None = None,
+    journal: Journal | None = None,
     progress: Progress = lambda done, total: None,
 ) -> tuple[Scorecard, tuple[Observed, ...]]:
     """The named metrics for every question, and what was observed, in the order of `questions`.
 
+    Raises ConfigError for unknown metrics before anything is asked, and StageFailed when every question failed.
+    """
+    metrics(names)
+    replies = await ask(client, questions, workers=workers, journal=journal, progress=progress)
+    observed = observe(questions, replies, limits)
+    return score(observed, names), observed
+
+
+async def ask(
+    client: Client,
+    questions: Sequence[Question],
+    *,
+    workers: int = 4,
+    journal: Journal | None = None,
+    progress: Progress = lambda done, total: None,
+) -> dict[str, Reply]:
+    """A reply for every question, by its id: out of the journal where it has one, asked now where it has none."""
+    replies = dict(journal.replies) if journal else {}
+    missing = [question for question in questions if question.id not in replies]
+    known = len(questions) - len(missing)
+
+    async def one(question: Question) -> None:
+        begun = time.perf_counter()
+        response = await client.ask(question.query, question.scope, question.history)
+        reply = replies[question.id] = Reply(response, (time.perf_counter() - begun) * 1000)
+        if journal:
+            journal.add(question.id, reply)
+
+    await each(missing, one, workers, lambda done, _: progress(known + done, len(questions)))
+    return replies
+
+
+def observe(
+    questions: Sequence[Question], replies: Mapping[str, Reply], limits: Limits | None = None
+) -> tuple[Observed, ...]:
+    """Every question with its reply, in the order of `questions`. Raises KeyError for one that has none."""
+    return tuple(Observed(q, replies[q.id].response, replies[q.id].latency_ms, limits) for q in questions)
+
+
+def score(observed: Sequence[Observed], names: Sequence[str]) -> Scorecard:
+    """The named metrics of every question. The same replies give the same numbers.
+
     The scorecard names the version that answered; all of them, where a canary took a share. A failed request stays
     in: it scores zero where it is eligible. When all of them fail there is nothing to score, and StageFailed says
-    what the first one said. Raises ConfigError for unknown metrics before anything is asked.
+    what the first one said. Raises ConfigError for unknown metrics.
     """
     wanted = metrics(names)
-
-    async def observe(question: Question) -> Observed:
-        return Observed(question, await client.ask(question.query, question.scope, question.history))
-
-    observed = tuple(await each(questions, observe, workers, progress))
     failures = [o.response for o in observed if isinstance(o.response, Failure)]
     if observed and len(failures) == len(observed):
         raise StageFailed(
@@ -46,7 +89,7 @@ async def evaluate(
         )
     versions = sorted({o.response["index_version"] for o in observed if not isinstance(o.response, Failure)})
     values = {name: {o.question.id: measure(o) for o in observed} for name, measure in wanted.items()}
-    return Scorecard(", ".join(versions), fingerprint(questions), values), observed
+    return Scorecard(", ".join(versions), fingerprint([o.question for o in observed]), values)
 
 
 def means(scorecard: Scorecard) -> dict[str, tuple[float, int]]:

@@ -43,7 +43,8 @@ Replicas = Annotated[int, Field(ge=1, le=1000)]
 # modules bring an HTTP client, and the command line must start at once.
 RANKED = ("recall", "ndcg", "mrr", "evidence_recall", "full_chain_recall")  # written with a cutoff: recall@6
 PLAIN = (
-    "citation_precision", "citation_recall", "answer_correctness", "abstention", "answered", "grounded", "success"
+    "citation_precision", "citation_recall", "answer_correctness", "abstention", "abstention_precision",
+    "no_over_refusal", "answered", "grounded", "success", "within_slo", "within_cost",
 )  # fmt: skip
 REQUIRED = {
     "recall": ("recall", "evidence_recall", "full_chain_recall"),

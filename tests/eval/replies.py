@@ -21,12 +21,15 @@ QUESTION = Question(
 )
 
 
-def passage(doc_id: str, quote: str = "Something else.") -> dict[str, str]:
-    return {"doc_id": doc_id, "quote": quote}
+USAGE = {"input_tokens": 0, "output_tokens": 0, "cache_read_tokens": 0, "cache_write_tokens": 0}
 
 
-def answer(*consulted: Any, cited: Any = (), text: str = "", status: str = "complete", **more: str) -> dict[str, Any]:
+def passage(doc_id: str, quote: str = "Something else.", marker: str = "S1", title: str = "") -> dict[str, str]:
+    return {"marker": marker, "doc_id": doc_id, "title": title, "quote": quote}
+
+
+def answer(*consulted: Any, cited: Any = (), text: str = "", status: str = "complete", **more: Any) -> dict[str, Any]:
     """A reply; passages named by document id alone quote nothing of the gold evidence."""
     passages = [passage(p) if isinstance(p, str) else p for p in consulted]
-    fields = {"answer": text, "status": status, "grounding": "grounded", "index_version": "v1"}
+    fields = {"answer": text, "status": status, "grounding": "grounded", "index_version": "v1", "usage": USAGE}
     return {**fields, "consulted": passages, "citations": list(cited), **more}

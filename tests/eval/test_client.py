@@ -22,13 +22,14 @@ from serving.service import Service
 from tests.fakes import PUBLIC
 from tests.serving.service import service as fake_service
 
-ANSWER = {
+ANSWER: dict[str, Any] = {
     "answer": "At nine [S1].",
     "status": "complete",
     "grounding": "grounded",
     "index_version": "v1",
-    "citations": [{"doc_id": "d1", "quote": "High water is at nine."}],
+    "citations": [{"marker": "S1", "doc_id": "d1", "title": "Tides", "quote": "High water is at nine."}],
     "consulted": [],
+    "usage": {"input_tokens": 900, "output_tokens": 40, "cache_read_tokens": 0, "cache_write_tokens": 0},
 }
 FOUND = {"hits": [{"doc_id": "d1"}], "index_version": "v1"}
 Reply = Callable[[Request], Response]
@@ -177,6 +178,8 @@ async def test_whatever_is_not_200_is_a_failure_with_the_best_code_there_is(
         ({}, "it lacks answer, status, grounding, index_version, citations, consulted"),
         (ANSWER | {"answer": None}, "it lacks answer:"),
         (ANSWER | {"citations": {}}, "it lacks citations:"),
+        (ANSWER | {"usage": {"input_tokens": 1}}, "it lacks usage:"),
+        (ANSWER | {"usage": dict.fromkeys(ANSWER["usage"], -1)}, "it lacks usage:"),
         (ANSWER | {"citations": [{"doc_id": "d1"}], "consulted": ["d1"]}, "it lacks citations, consulted:"),
     ],
 )

@@ -10,8 +10,11 @@ import pytest
 from ir_measures import RR, R, nDCG
 
 from domain.errors import ConfigError
+from domain.releases import Scorecard
+from eval.abstention import abstention_f1
 from eval.client import Failure
-from eval.metrics import PLAIN, RANKED, Observed, metrics
+from eval.metrics import PLAIN, RANKED, cost_usd, metrics
+from eval.observed import Limits, Observed
 from eval.questions import Anchor, Question
 from tests.eval.replies import BELL, QUESTION, TIDE, answer, passage
 
@@ -163,6 +166,60 @@ def test_abstention_is_about_null_questions_and_answered_about_the_others() -> N
     assert value("answer_correctness", NULL, given) is None
 
 
+def test_abstaining_is_precise_on_null_questions_and_over_refusal_on_the_others() -> None:
+    declined, given = answer(status="no_sources"), answer(text="Nine.")
+    assert (value("abstention_precision", NULL, declined), value("abstention_precision", QUESTION, declined)) == (1, 0)
+    assert value("abstention_precision", NULL, given) is None, "nothing was declined"
+    assert (value("no_over_refusal", QUESTION, declined), value("no_over_refusal", QUESTION, given)) == (0, 1)
+    assert value("no_over_refusal", QUESTION, answer(status="refused")) == 0
+    assert value("no_over_refusal", QUESTION, answer(text="Nine", status="truncated")) == 1, "cut short, not declined"
+    assert value("no_over_refusal", NULL, declined) is None
+
+
+def test_f1_of_abstaining_is_made_of_precision_and_recall_of_the_whole_set() -> None:
+    # 3 of 4 null questions declined, and 1 answerable one: precision 3/4, recall 3/4, F1 3/4.
+    recalls = {"n1": 1.0, "n2": 1.0, "n3": 1.0, "n4": 0.0, "a1": None, "a2": None}
+    precisions = {"n1": 1.0, "n2": 1.0, "n3": 1.0, "n4": None, "a1": 0.0, "a2": None}
+
+    def f1(recalls: dict[str, float | None], precisions: dict[str, float | None]) -> float | None:
+        return abstention_f1(Scorecard("v1", "set", {"abstention": recalls, "abstention_precision": precisions}))
+
+    assert f1(recalls, precisions) == pytest.approx(0.75)
+    # Precision 1/2 and recall 1: 2 * .5 / 1.5 = .6667.
+    assert f1({"n1": 1.0, "a1": None}, {"n1": 1.0, "a1": 0.0}) == pytest.approx(2 / 3)
+    assert f1({"n1": 0.0}, {"n1": None}) == 0, "nothing declined although something was to be"
+    assert f1({"n1": 0.0, "a1": None}, {"n1": None, "a1": 0.0}) == 0
+    assert f1({"a1": None}, {"a1": 0.0}) is None, "nothing was to be declined"
+    assert abstention_f1(Scorecard("v1", "set", {"abstention": recalls})) is None, "half is not measured"
+
+
+LIMITS = Limits(
+    slo_ms=2000, cost_cap_usd=0.01, input_usd=3.0, output_usd=15.0, cache_read_usd=0.3, cache_write_usd=3.75
+)
+SPENT = {"input_tokens": 1000, "output_tokens": 200, "cache_read_tokens": 10_000, "cache_write_tokens": 400}
+
+
+def test_a_reply_is_within_the_slo_up_to_the_limit_and_not_measured_without_a_clock() -> None:
+    within = PLAIN["within_slo"]
+    assert within(Observed(QUESTION, answer(), 2000.0, LIMITS)) == 1
+    assert within(Observed(QUESTION, answer(), 2000.1, LIMITS)) == 0
+    assert within(Observed(QUESTION, FAILED, 3.0, LIMITS)) == 0, "failing fast is not being fast"
+    assert within(Observed(QUESTION, answer(), None, LIMITS)) is None
+    assert within(Observed(QUESTION, answer(), 3.0)) is None
+
+
+def test_the_cost_of_an_answer_counts_every_class_of_tokens_at_its_price() -> None:
+    # (1000 * 3 + 200 * 15 + 10000 * .3 + 400 * 3.75) / 1e6 = (3000 + 3000 + 3000 + 1500) / 1e6 = .0105 dollars.
+    paid = Observed(QUESTION, answer(usage=SPENT), 1.0, LIMITS)
+    assert cost_usd(paid) == pytest.approx(0.0105)
+    assert PLAIN["within_cost"](paid) == 0
+    assert PLAIN["within_cost"](replace(paid, limits=replace(LIMITS, cost_cap_usd=0.0105))) == 1
+    assert cost_usd(Observed(QUESTION, answer(), 1.0, LIMITS)) == 0, "an answer without a model costs nothing"
+    assert cost_usd(Observed(QUESTION, FAILED, 1.0, LIMITS)) is None, "what a failure spent is not known"
+    assert PLAIN["within_cost"](Observed(QUESTION, FAILED, 1.0, LIMITS)) == 0
+    assert PLAIN["within_cost"](Observed(QUESTION, answer(usage=SPENT))) is None
+
+
 def test_grounded_is_the_services_word_about_answers_it_gave() -> None:
     assert value("grounded", QUESTION, answer()) == 1
     assert value("grounded", QUESTION, answer(grounding="partial")) == 0
@@ -203,7 +260,7 @@ def test_failing_more_never_looks_better() -> None:
                 status=random.choice(["complete", "no_sources", "truncated"]),
                 grounding=random.choice(["grounded", "partial"]),
             )
-            seen.append(Observed(random.choice([QUESTION, NULL]), reply))
+            seen.append(Observed(random.choice([QUESTION, NULL]), reply, random.choice([90.0, 9000.0]), LIMITS))
         place = random.randrange(len(seen))
         worse = [*seen[:place], replace(seen[place], response=FAILED), *seen[place + 1 :]]
         for name, measure in metrics(EVERY).items():
