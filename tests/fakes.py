@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from domain.errors import TidegateError
 from domain.prompt import PromptPlan
+from domain.releases import Observation
 from domain.types import (
     Ask,
     Chunk,
@@ -149,3 +150,22 @@ class ScriptedGenerator:
             yield Draft("".join(self.pieces), self.stop, self.usage, self.detail)
         finally:
             self.closed = True
+
+
+@dataclass
+class FakeObservations:
+    """Keeps observations in memory. `error` is raised on reading; while `full` every write is lost."""
+
+    error: TidegateError | None = None
+    full: bool = False
+    kept: dict[tuple[str, int], list[Observation]] = field(default_factory=dict)
+
+    def write(self, canary: str, began: int, observation: Observation) -> bool:
+        if not self.full:
+            self.kept.setdefault((canary, began), []).append(observation)
+        return not self.full
+
+    def read(self, canary: str, began: int) -> tuple[Observation, ...]:
+        if self.error:
+            raise self.error
+        return tuple(sorted(self.kept.get((canary, began), ()), key=lambda one: (one.at, one.trace_id)))
