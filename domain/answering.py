@@ -92,8 +92,8 @@ class _Run:
         ask, rules, turn = self.ask, self.rules, self.ask.session.turn_number
         question = check_question(ask.question, rules)
         rewrite = await self.rewrite(question)
-        pool, pool_chunks = await self.pool()
         hits = await self.retrieve(rewrite.query)
+        pool, pool_chunks = await self.pool()
         rewrite = replace(rewrite, query=self.visible(rewrite.query), reason=self.naming.scrub(rewrite.reason))
         yield Started(ask.trace_id, self.version, rewrite)
 
@@ -132,13 +132,16 @@ class _Run:
         return rewrite
 
     async def pool(self) -> tuple[tuple[PoolEntry, ...], list[tuple[Chunk, int]]]:
-        """The client's pool after re-validation under the reader's scope, with its chunks."""
+        """The client's pool after re-validation under the reader's scope, with its chunks.
+
+        Looked up in the version that answered the search: the evidence of an answer is of one version.
+        """
         claimed = self.ask.session.pool
         if not claimed:
             return (), []
         started = self.clock()
         ids = tuple(dict.fromkeys(entry.chunk_id for entry in claimed))
-        chunks = {c.id: c for c in await self.stages.retriever.chunks(ids, self.ask.scope, self.ask.version)}
+        chunks = {c.id: c for c in await self.stages.retriever.chunks(ids, self.ask.scope, self.version)}
         pool = revalidate(claimed, chunks, self.rules.pool_cap)
         if dropped := len(claimed) - len(pool):
             self.notes.append(f"pool: {dropped} entries dropped (unknown, not visible, duplicate or over the cap)")
@@ -148,24 +151,34 @@ class _Run:
     async def retrieve(self, query: Query) -> tuple[Hit, ...]:
         """The hits of the last round: one round, and a wider one when the first is thin or more was asked for."""
         k = self.ask.k or self.rules.k
-        hits = await self.one_round(query, k)
+        hits = await self.one_round(query, k) or ()  # only a later round gives None
         reason = trigger(hits, self.rules, len(self.rounds), self.ask.deeper)
         while reason:
             self.rounds[-1] = replace(self.rounds[-1], trigger=reason)
             query, k = await self.paraphrase(query), max(self.rules.wide_k, k)
-            hits = await self.one_round(query, k)
+            wider = await self.one_round(query, k)
+            if wider is None:
+                break
+            hits = wider
             reason = trigger(hits, self.rules, len(self.rounds), deeper=False)
         return hits
 
-    async def one_round(self, query: Query, k: int) -> tuple[Hit, ...]:
-        """Retrieve, rerank, cut at `k`."""
+    async def one_round(self, query: Query, k: int) -> tuple[Hit, ...] | None:
+        """Retrieve, rerank, cut at `k`. None when a later round was answered by another version than the first.
+
+        The first search decides which version answers; replicas open a version at different moments, and hits of
+        two versions never stand in one answer.
+        """
         started = self.clock()
         reranker = self.stages.reranker
         n = max(k, self.rules.rerank_depth) if reranker else k
-        found = await self.stages.retriever.retrieve(query, self.ask.scope, self.ask.version, n)
+        found = await self.stages.retriever.retrieve(query, self.ask.scope, self.version, n)
+        self.took("retrieve", started)
+        if self.rounds and found.version != self.version:
+            self.notes.append(f"second round answered by {found.version}, not by {self.version}: the first stands")
+            return None
         self.version, hits = found.version, found.hits
         self.notes.extend(found.notes)
-        self.took("retrieve", started)
 
         reranked = False
         if reranker and hits:
@@ -258,4 +271,5 @@ class _Run:
             stage_ms=tuple((stage, round(ms, 3)) for stage, ms in self.stage_ms.items()),
             usage=self.usage,
             notes=tuple(self.naming.scrub(note) for note in dict.fromkeys(self.notes)),
+            dropped=self.stream.dropped if self.stream else 0,
         )

@@ -316,6 +316,7 @@ class Trace:
     stage_ms: tuple[tuple[str, float], ...]
     usage: Usage
     notes: tuple[str, ...] = ()  # every degradation: what fell back, and why
+    dropped: int = 0  # markers that named nothing which was supplied, and were not shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -19,13 +20,16 @@ from domain.ports import Generator, Reranker, Stages
 from domain.types import (
     Answer,
     Ask,
+    Chunk,
     Cited,
     Done,
     Event,
     Failed,
     Grounding,
+    Mode,
     PoolEntry,
     Query,
+    Retrieval,
     Rewrite,
     RewriteStatus,
     Role,
@@ -361,6 +365,49 @@ async def test_the_version_that_really_answered_is_named() -> None:
     assert isinstance(done, Done)
     assert started.version == done.answer.trace.version == "v0"
     assert "stable v0 answered" in done.answer.trace.notes[0]
+
+
+@dataclass
+class TwoReplicas(FakeRetriever):
+    """Answers each search from the next of `versions`, as replicas do which have not opened the same ones yet."""
+
+    versions: tuple[str, ...] = ()
+    looked_up: list[str] = field(default_factory=list)
+
+    async def retrieve(self, query: Query, scope: Scope, version: str, n: int, mode: Mode = Mode.HYBRID) -> Retrieval:
+        found = await super().retrieve(query, scope, version, n, mode)
+        return replace(found, version=self.versions[len(self.asked) - 1])
+
+    async def chunks(self, ids: Sequence[str], scope: Scope, version: str) -> tuple[Chunk, ...]:
+        self.looked_up.append(version)
+        return await super().chunks(ids, scope, version)
+
+
+async def test_pool_and_later_rounds_ask_the_version_that_answered_first() -> None:
+    retriever = TwoReplicas(hits(TIDE, PUMP), versions=("v0", "v0"))
+    session = Session("s1", (), (PoolEntry(TIDE.id, 1),))
+    given = await answered(ask("When?", session=session, deeper=True), stages(retriever=retriever))
+    assert [version for _, _, version, _ in retriever.asked] == ["v1", "v0"]
+    assert retriever.looked_up == ["v0"]
+    assert given.trace.version == "v0"
+
+
+async def test_hits_of_two_versions_never_stand_in_one_answer() -> None:
+    class Moving(TwoReplicas):
+        async def retrieve(self, *args: object, **kwargs: object):  # type: ignore[no-untyped-def, override]
+            self.found = hits(PUMP) if self.asked else hits(TIDE)
+            return await super().retrieve(*args, **kwargs)  # type: ignore[arg-type]
+
+    given = await answered(ask("When?", deeper=True), stages(retriever=Moving(versions=("v0", "v1"))))
+    assert (given.trace.version, given.trace.packed) == ("v0", (TIDE.id,))
+    assert len(given.trace.rounds) == 1
+    assert "second round answered by v1, not by v0: the first stands" in given.trace.notes
+
+
+async def test_the_trace_counts_the_markers_that_named_nothing() -> None:
+    given = await answered(ask("When?"), stages(generator=ScriptedGenerator(("At six [S1][S7][S8].",))))
+    assert given.trace.dropped == 2
+    assert (await answered(ask("When?"), stages())).trace.dropped == 0
 
 
 async def test_leaving_early_closes_the_generator() -> None:
