@@ -69,6 +69,41 @@ def _count(chunks: int) -> str:
     return "1 chunk is" if chunks == 1 else f"{chunks} chunks are"
 
 
+# ---------------------------------------------------------------------------------------------- coverage
+
+# One character is one word where words are not set apart by blanks, and in Hangul, whose words carry their endings.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_WORD = re.compile(f"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[^\\W_])+")
+_ACCENTS = re.compile("[\u0300-\u036f]")
+# Words that any passage has. A short list on purpose: what is missing counts alike for both sides of a comparison.
+_ANYWHERE = (
+    "a about an and any are as at be been but by can could did do does for from had has have how i if in into is it "
+    "its me my no not of on or our please s should so some t tell than that the their them then there these they this "
+    "to was we were what when where which who whom whose why will with would you your"
+)
+_STOP_WORDS = frozenset(_ANYWHERE.split())
+
+
+def coverage(question: str, texts: Sequence[str]) -> float | None:
+    """Share of the question's distinct content words that occur in `texts`; None for a question without one.
+
+    A sign that evidence speaks about what was asked, with nobody to judge it: good for comparing two sets of evidence
+    on one question, never as a measure of its own. Case, accents and width are folded away, inflection is not.
+    """
+    asked = _content_words(question) - _STOP_WORDS
+    if not asked:
+        return None
+    there = frozenset[str]().union(*map(_content_words, texts))
+    return len(asked & there) / len(asked)
+
+
+def _content_words(text: str) -> frozenset[str]:
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text).casefold())
+    return frozenset(_WORD.findall(unicodedata.normalize("NFC", plain)))
+
+
 # ---------------------------------------------------------------------------------------------- the pool
 
 
@@ -180,13 +215,18 @@ def ground(text: str, citations: Sequence[Citation], packed: Sequence[Evidence],
 
 def _claims(text: str) -> list[str]:
     """The sentences that claim something, each with the markers that follow it."""
+    return [sentence for sentence in prose_sentences(text) if claims_something(sentence)]
+
+
+def prose_sentences(text: str) -> list[str]:
+    """The sentences outside of code and headings, each with the markers that follow it; blank ones are left out."""
     prose = _prose(text)
     sentences, start = [], 0
     for end in _SENTENCE_END.finditer(prose):
         sentences.append(prose[start : end.end()])
         start = end.end()
     sentences.append(prose[start:])
-    return [sentence for sentence in sentences if _claims_something(sentence)]
+    return [sentence for sentence in sentences if sentence.strip()]
 
 
 def _prose(text: str) -> str:
@@ -203,7 +243,8 @@ def _prose(text: str) -> str:
     return "\n".join(lines)
 
 
-def _claims_something(sentence: str) -> bool:
+def claims_something(sentence: str) -> bool:
+    """False for a sentence without a word, for a question, and for a lead-in that ends with a colon."""
     words = _MARKERS.sub("", sentence).strip().strip("*_ ")
     return any(char.isalpha() for char in words) and not words.endswith(("?", ":", "\uff1f", "\uff1a"))
 

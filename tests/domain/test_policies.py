@@ -7,7 +7,7 @@ import pytest
 
 from domain.errors import BadRequest, TooLong
 from domain.naming import REDACTED, Naming
-from domain.policies import check_question, cite, ground, join_pool, revalidate, status, trigger
+from domain.policies import check_question, cite, coverage, ground, join_pool, revalidate, status, trigger
 from domain.types import Chunk, Citation, Evidence, Grounding, PoolEntry, SourceRef, Status, StopReason
 from tests.fakes import RULES, chunk, hits
 
@@ -76,6 +76,34 @@ def test_without_any_cosine_only_the_count_is_judged() -> None:
 
 def test_no_round_follows_the_last_one() -> None:
     assert trigger((), RULES, RULES.max_rounds, deeper=True) == ""
+
+
+# ---------------------------------------------------------------------------------------------- coverage
+
+
+def test_coverage_is_the_share_of_content_words_that_occur() -> None:
+    # content words: tide, turn, harbour; "When", "does", "the", "in" are words of any passage
+    question = "When does the tide turn in the harbour?"
+    assert coverage(question, ["The tide rises.", "A harbour."]) == pytest.approx(2 / 3)
+    assert coverage(question, ["Tides turned."]) == 0.0  # whole words as they stand
+    assert coverage(question, []) == 0.0
+    assert coverage("tide tide tide pump", ["tide"]) == 0.5  # distinct words
+
+
+def test_coverage_folds_case_width_and_accents() -> None:
+    assert coverage("ÜBERFLUTUNG café Ｐ３", ["uberflutung", "CAFÉ", "p3"]) == 1.0
+    assert coverage("Straße", ["STRASSE"]) == 1.0
+
+
+def test_coverage_reads_text_without_blanks_by_characters() -> None:
+    assert coverage("水位表", ["水位"]) == pytest.approx(2 / 3)
+    assert coverage("P3水", ["P3 of the pump"]) == 0.5
+    assert coverage("한국", ["한국어"]) == 1.0
+
+
+@pytest.mark.parametrize("question", ["", "Why is it?", "?!", "_"])
+def test_a_question_without_a_content_word_has_no_coverage(question: str) -> None:
+    assert coverage(question, ["anything"]) is None
 
 
 # ---------------------------------------------------------------------------------------------- the pool
