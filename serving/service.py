@@ -15,7 +15,6 @@ from serving.auth import Authenticate
 from serving.schemas import Limits
 from serving.telemetry import Silent, Telemetry
 
-
 Live = Callable[[], tuple[Evidence, Advice] | None]
 
 
