@@ -51,7 +51,12 @@ async def ask(
     journal: Journal | None = None,
     progress: Progress = lambda done, total: None,
 ) -> dict[str, Reply]:
-    """A reply for every question, by its id: out of the journal where it has one, asked now where it has none."""
+    """A reply for every question, by its id: out of the journal where it has one, asked now where it has none.
+
+    A journal of nothing but failures measured nothing, so that everything is asked again.
+    """
+    if journal and all(isinstance(reply.response, Failure) for reply in journal.replies.values()):
+        journal.start_over()
     replies = dict(journal.replies) if journal else {}
     missing = [question for question in questions if question.id not in replies]
     known = len(questions) - len(missing)

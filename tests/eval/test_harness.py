@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -9,7 +10,9 @@ import pytest
 
 from domain.errors import ConfigError, StageFailed
 from eval.client import Failure
-from eval.harness import each, evaluate, means
+from eval.harness import ask, each, evaluate, means, observe, score
+from eval.journal import Header, Journal, read
+from eval.observed import Limits
 from eval.questions import Anchor, Question, fingerprint
 from tests.eval.replies import QUESTION, answer, passage
 
@@ -64,7 +67,15 @@ async def test_results_stand_in_the_order_of_the_questions_whatever_finished_fir
 
 async def test_two_runs_are_identical_whatever_the_timing() -> None:
     runs = [await run(FakeClient(frozenset({"q3"}), seed=seed), workers=workers) for seed, workers in ((1, 2), (2, 7))]
-    assert repr(runs[0]) == repr(runs[1])
+    timeless = [(scorecard, [replace(o, latency_ms=None) for o in observed]) for scorecard, observed in runs]
+    assert repr(timeless[0]) == repr(timeless[1])
+
+
+async def test_every_reply_has_the_time_it_took_and_the_limits_it_is_held_to() -> None:
+    limits = Limits(slo_ms=0.001, cost_cap_usd=1.0)
+    scorecard, observed = await run(FakeClient(), names=("within_slo",), limits=limits)
+    assert all(o.latency_ms > 0 and o.limits == limits for o in observed)
+    assert set(scorecard.values["within_slo"].values()) == {0.0}, "nobody answers within a microsecond"
 
 
 async def test_at_most_so_many_questions_are_under_way_and_progress_counts_each() -> None:
@@ -156,3 +167,55 @@ async def test_each_keeps_order_for_any_delays() -> None:
             return i * i
 
         assert await each(range(12), work, random.randint(1, 6)) == [i * i for i in range(12)]
+
+
+# ---------------------------------------------------------------------------------------------- with a journal
+
+HEADER = Header("v1", fingerprint(QUESTIONS), "settings", "code")
+
+
+async def test_only_what_the_journal_does_not_hold_is_asked(tmp_path: Path) -> None:
+    path, told = tmp_path / "key.jsonl", list[tuple[int, int]]()
+    undisturbed, _ = await run(FakeClient(frozenset({"q3"})))
+    with Journal(path, HEADER) as journal:
+        await ask(FakeClient(frozenset({"q3"})), QUESTIONS[:5], journal=journal)  # type: ignore[arg-type]  # a fake
+    second = FakeClient()
+    with Journal(path, HEADER) as journal:
+        resumed, _ = await run(second, journal=journal, progress=lambda *step: told.append(step))
+    assert sorted(second.asked) == sorted(q.query for q in QUESTIONS[5:]), "the failed q3 is not asked again"
+    assert told == [(i, 20) for i in range(6, 21)]
+    assert resumed == undisturbed
+    third = FakeClient()
+    with Journal(path, HEADER) as journal:
+        assert (await run(third, journal=journal))[0] == undisturbed
+    assert third.asked == []
+
+
+async def test_what_was_answered_before_an_error_is_kept(tmp_path: Path) -> None:
+    class Leaving(FakeClient):
+        async def ask(self, question: str, scope: Any, history: Any = ()) -> Any:
+            self.error = ConfigError("Nothing answers there.") if len(self.finished) >= 7 else None
+            return await super().ask(question, scope, history)
+
+    with Journal(tmp_path / "key.jsonl", HEADER) as journal, pytest.raises(ConfigError):
+        await run(Leaving(), workers=1, journal=journal)
+    assert len(read(tmp_path / "key.jsonl", HEADER).replies) == 7
+
+
+async def test_a_journal_of_nothing_but_failures_is_begun_anew(tmp_path: Path) -> None:
+    path = tmp_path / "key.jsonl"
+    with Journal(path, HEADER) as journal, pytest.raises(StageFailed):
+        await run(FakeClient(frozenset(q.id for q in QUESTIONS)), journal=journal)
+    mended = FakeClient()
+    with Journal(path, HEADER) as journal:
+        scorecard, _ = await run(mended, journal=journal)
+    assert len(mended.asked) == 20
+    assert means(scorecard)["success"] == (1.0, 20)
+
+
+async def test_a_new_metric_needs_no_new_asking(tmp_path: Path) -> None:
+    with Journal(tmp_path / "key.jsonl", HEADER) as journal:
+        replies = await ask(FakeClient(), QUESTIONS, journal=journal)  # type: ignore[arg-type]  # a fake of the client
+    stored = read(tmp_path / "key.jsonl", HEADER).replies
+    assert stored == replies
+    assert means(score(observe(QUESTIONS, stored), ("mrr@3",))) == {"mrr@3": (1.0, 20)}
