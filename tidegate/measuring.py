@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version as installed
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from domain.releases import Binding, Decision, Scorecard, Verdict
 from eval.gates import digest, floors, judge
 from eval.questions import Question, fingerprint
+from tidegate import code
 from tidegate.effective import digest as settings_digest
 from tidegate.progress import Report
 
@@ -53,14 +53,17 @@ def draw(questions: tuple[Question, ...], n: int, seed: int) -> tuple[Question, 
     return tuple(question for position, question in enumerate(questions) if position in chosen)
 
 
-def binding(settings: "Settings", version: str, questions: tuple[Question, ...]) -> Binding:
-    """What a decision about `version` must speak of to be about what would be served."""
+def binding(
+    settings: "Settings", version: str, questions: tuple[Question, ...], baseline: str | None = None
+) -> Binding:
+    """What a decision about `version` must speak of to be about what would be served instead of `baseline`."""
     return Binding(
         version=version,
         dataset=fingerprint(questions),
         settings=settings_digest(settings),
         gates=digest(floors(settings.evaluation.floors)),
-        code=installed("tidegate"),
+        code=code.measuring(),
+        baseline=baseline,
     )
 
 

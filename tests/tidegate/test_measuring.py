@@ -13,6 +13,7 @@ from eval.gates import digest, floors
 from eval.questions import Question, fingerprint, load
 from tests.eval.replies import QUESTION
 from tests.tidegate.small import small_library
+from tidegate import code
 from tidegate.compose import make_registry
 from tidegate.effective import digest as settings_digest
 from tidegate.measuring import ALWAYS, Measured, binding, decide, draw, local_client, measure
@@ -63,7 +64,7 @@ def test_a_binding_says_what_was_measured_on_what_under_which_settings_and_gates
     assert (bound.version, bound.dataset) == ("v1", fingerprint(QUESTIONS))
     assert bound.settings == settings_digest(settings)
     assert bound.gates == digest(floors(settings.evaluation.floors))
-    assert bound.code
+    assert (bound.code, bound.baseline) == (code.measuring(), None)
     assert binding(settings, "v1", tuple(reversed(QUESTIONS))) == bound, "the order of the questions is no difference"
 
 
@@ -75,6 +76,7 @@ def test_each_part_of_a_binding_moves_alone() -> None:
     for changed, part in (
         (binding(settings, "v2", QUESTIONS), "version"),
         (binding(settings, "v1", QUESTIONS[1:]), "dataset"),
+        (binding(settings, "v1", QUESTIONS, "v0"), "baseline"),
         (binding(other_rerank, "v1", QUESTIONS), "settings"),
         (binding(settings.model_copy(update={"evaluation": higher}), "v1", QUESTIONS), "gates"),
     ):
