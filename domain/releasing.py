@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from domain import rollout as pointer
-from domain.errors import BadRequest, NotAdmitted
+from domain.errors import BadRequest, NotAdmitted, NotFound
 from domain.ports import IndexRegistry
 from domain.releases import Binding, Decision, Move, Outcome, Rollout, State, Verb
 
@@ -29,8 +29,9 @@ class Releases:
     """The moves of one registry's pointer.
 
     `served(version, baseline)` says what a decision must be bound to, to be about what would be served. Every method
-    gives the pointer as it is afterwards. Each raises PointerMoved when somebody else was faster, and NotAdmitted,
-    BadRequest or NotFound when the move is not allowed; in all of these cases nothing has changed.
+    gives the pointer as it is afterwards. Each raises PointerMoved when somebody else was faster, NotAdmitted,
+    BadRequest or NotFound when the move is not allowed, and StorageError when a record or a version is damaged or
+    cannot be written; in all of these cases nothing has changed.
     """
 
     registry: IndexRegistry
@@ -40,18 +41,18 @@ class Releases:
     def begin(self, version: str, share: float, who: str, *, auto: bool = False, reason: str = "") -> Rollout:
         """`share` of the sessions go to `version`, if a decision admits it."""
         before = self.registry.rollout()
-        served, decision = self._admitting(version, before)
+        served, decision = self._deciding(version, before)
         after = pointer.begin_canary(before, decision, served, share, auto=auto)
-        return self._moved(Verb.CANARY, before, after, who, reason, decision)
+        return self._forward(Verb.CANARY, before, after, who, reason, decision)
 
     def widen(self, share: float, who: str, reason: str = "", *, expected: Rollout | None = None) -> Rollout:
         """More of the sessions go to the canary."""
         before = expected or self.registry.rollout()
         if before.canary is None:
             raise BadRequest("There is no canary to widen: begin one first.", "version")
-        served, decision = self._admitting(before.canary, before)
+        served, decision = self._deciding(before.canary, before)
         after = pointer.widen(before, decision, served, share)
-        return self._moved(Verb.WIDEN, before, after, who, reason, decision)
+        return self._forward(Verb.WIDEN, before, after, who, reason, decision)
 
     def promote(self, version: str, who: str, reason: str = "", *, expected: Rollout | None = None) -> Rollout:
         """`version` becomes stable for everybody; promoting what is stable already changes nothing."""
@@ -59,42 +60,50 @@ class Releases:
         self.registry.folder(version)
         if version == before.stable:
             return before
-        served, decision = self._admitting(version, before)
+        served, decision = self._deciding(version, before)
         after = pointer.promote(before, decision, served)
-        return self._moved(Verb.PROMOTE, before, after, who, reason, decision)
+        return self._forward(Verb.PROMOTE, before, after, who, reason, decision)
 
     def roll_back(
         self, who: str, reason: str, *, to: str | None = None, noticed_at: str = "", expected: Rollout | None = None
     ) -> Rollout:
         """Without the canary if there is one, otherwise back to the previous version or the earlier one named `to`.
 
-        Never waits for a decision. A version that is gone or never was stable is refused, naming those one can go
-        back to.
+        Never waits for a decision. Leaving the canary needs nothing but the pointer, whatever is damaged. A version
+        that is gone, damaged or never was stable is refused, naming those one can go back to.
         """
         before = expected or self.registry.rollout()
-        after = pointer.roll_back(before, self.earlier(), to)
-        return self._moved(Verb.ROLLBACK, before, after, who, reason, None, noticed_at)
+        after = pointer.roll_back(before, self._ways_back(before, to), to)
+        if after.stable is not None and after.stable != before.stable:
+            self.registry.verify(after.stable)
+        return self._moved(Move(Verb.ROLLBACK, stamp(self.now()), who, before, after, reason, None, noticed_at))
 
     def force(self, version: str, why: str) -> Decision:
-        """Record that `version` is admitted as it would be served now although the gates did not say so."""
+        """Record that `version` is admitted as it would be served now although the gates did not say so.
+
+        What they last said about exactly that stays in the record. It holds until somebody decides again.
+        """
         if not why.strip():
             raise BadRequest("A forced decision needs a reason: it is recorded, for whoever asks why.", "reason")
+        self.registry.folder(version)
         served = self.served(version, self._baseline(version, self.registry.rollout()))
-        latest = next((d for d in reversed(self.registry.decisions(version)) if d.binding == served), None)
-        base = latest or Decision(served, (), "", "")
+        about_it = [d for d in self.registry.decisions(version) if d.binding == served]
+        base = about_it[-1] if about_it else Decision(served, (), "", "")
         forced = replace(base, forced=why.strip(), decided_at=stamp(self.now()))
         self.registry.record(forced)
         return forced
 
     def earlier(self) -> tuple[str, ...]:
         """Versions that were stable once, are not now, and still exist; the latest first."""
-        there = {version.id for version in self.registry.versions()}
-        now = self.registry.rollout().stable
-        was = [move.after.stable for move in reversed(self.registry.ledger()) if move.after.stable]
-        return tuple(dict.fromkeys(version for version in was if version != now and version in there))
+        now = self.registry.rollout()
+        was = [now.previous]
+        for move in reversed(self.registry.ledger()):
+            was += [move.after.stable, move.before.stable, move.before.previous]
+        return tuple(v for v in dict.fromkeys(was) if v is not None and v != now.stable and self._exists(v))
 
     def state(self, version: str) -> State:
         """Where a version stands. Raises NotFound for an unknown one."""
+        self.registry.folder(version)
         rollout = self.registry.rollout()
         if version == rollout.stable:
             return State.STABLE
@@ -105,34 +114,46 @@ class Releases:
         admitted = any(d.outcome is Outcome.PASS or d.forced for d in self.registry.decisions(version))
         return State.ADMITTED if admitted else State.BUILT
 
-    def _admitting(self, version: str, rollout: Rollout) -> tuple[Binding, Decision]:
-        """What would be served, and the latest decision about exactly that; without one, the latest of all, for the
-        rule in rollout.py to say what differs. Raises NotAdmitted when there is none at all.
+    def _deciding(self, version: str, rollout: Rollout) -> tuple[Binding, Decision]:
+        """What would be served, and the decision that counts: the latest about exactly that, so that a later failure
+        outweighs an earlier pass. Without one the latest of all, for the rule in rollout.py to say what differs.
+
+        Raises NotAdmitted when there is none at all.
         """
         self.registry.folder(version)
-        self.registry.verify(version)
         served = self.served(version, self._baseline(version, rollout))
         decisions = self.registry.decisions(version)
         if not decisions:
             raise NotAdmitted(f"Version {version} was never decided about: tidegate gate {version}.")
-        admitting = [d for d in decisions if d.binding == served and (d.outcome is Outcome.PASS or d.forced)]
-        about_it = admitting or [d for d in decisions if d.binding == served] or list(decisions)
+        about_it = [d for d in decisions if d.binding == served] or decisions
         return served, about_it[-1]
+
+    def _ways_back(self, rollout: Rollout, to: str | None) -> tuple[str, ...]:
+        """The versions one can go back to. The ledger is read only where the pointer does not say."""
+        if rollout.canary is not None and to in (None, rollout.stable):
+            return ()
+        if rollout.previous is not None and to in (None, rollout.previous) and self._exists(rollout.previous):
+            return (rollout.previous,)
+        return self.earlier()
+
+    def _exists(self, version: str) -> bool:
+        try:
+            self.registry.folder(version)
+        except NotFound:
+            return False
+        return True
 
     @staticmethod
     def _baseline(version: str, rollout: Rollout) -> str | None:
         return rollout.stable if rollout.stable != version else None
 
-    def _moved(
-        self,
-        verb: Verb,
-        before: Rollout,
-        after: Rollout,
-        who: str,
-        reason: str,
-        decision: Decision | None,
-        noticed_at: str = "",
+    def _forward(
+        self, verb: Verb, before: Rollout, after: Rollout, who: str, reason: str, decision: Decision
     ) -> Rollout:
-        if after != before:
-            self.registry.move(Move(verb, stamp(self.now()), who, before, after, reason, decision, noticed_at))
-        return after
+        """The move made, after a last look at what people would get."""
+        self.registry.verify(decision.binding.version)
+        return self._moved(Move(verb, stamp(self.now()), who, before, after, reason, decision))
+
+    def _moved(self, move: Move) -> Rollout:
+        self.registry.move(move)
+        return move.after

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 
-from domain.errors import BadRequest, NotAdmitted
-from domain.releases import Binding, Decision, Outcome, Rollout
+from domain.errors import BadRequest, NotAdmitted, PointerMoved
+from domain.releases import Binding, Decision, IndexVersion, Move, Outcome, Rollout
 
 
 def assign(rollout: Rollout, session_id: str) -> str | None:
@@ -69,7 +69,7 @@ def roll_back(rollout: Rollout, earlier: Sequence[str], to: str | None = None) -
     `earlier` are the versions one can go back to: they were stable once and still exist. Going back forgets where we
     came from, so that rolling back twice does not bring the bad version forward again.
     """
-    if rollout.canary is not None and to is None:
+    if rollout.canary is not None and to in (None, rollout.stable):
         return _next(rollout, **_NO_CANARY)
     wanted, there = to or rollout.previous, ", ".join(earlier) or "none"
     if wanted is None:
@@ -83,6 +83,55 @@ def roll_back(rollout: Rollout, earlier: Sequence[str], to: str | None = None) -
             "version",
         )
     return _next(rollout, stable=wanted, previous=None, **_NO_CANARY)
+
+
+def removable(versions: Sequence[IndexVersion], rollout: Rollout, keep: int) -> tuple[str, ...]:
+    """Versions that nobody needs, oldest first: not stable, previous or canary, nor the newest `keep` of the others.
+
+    `versions` come oldest first.
+    """
+    if keep < 0:
+        raise BadRequest(f"{keep} versions cannot be kept: name 0 or more.", "keep")
+    others = [version.id for version in versions if version.id not in _held(rollout)]
+    return tuple(others[: max(0, len(others) - keep)])
+
+
+def check_removable(version: str, rollout: Rollout) -> None:
+    """Raises BadRequest for a version that people get or could go back to."""
+    if role := _held(rollout).get(version):
+        raise BadRequest(f"Version {version} is {role} and stays: move the pointer away from it first.", "version")
+
+
+def arriving(before: Rollout, after: Rollout) -> tuple[str, ...]:
+    """The versions that a move brings to people; they must exist. What people had already need not be looked for:
+    turning back from a canary must work whatever has become of the rest.
+    """
+    pairs = ((after.stable, before.stable), (after.canary, before.canary))
+    return tuple(version for version, had in pairs if version is not None and version != had)
+
+
+def told(rollout: Rollout) -> str:
+    """The pointer in words."""
+    stable = f"stable {rollout.stable}" if rollout.stable else "nothing stable"
+    return f"{stable}, canary {rollout.canary} at {rollout.share:.0%}" if rollout.canary else f"{stable}, no canary"
+
+
+def moved_meanwhile(expected: Rollout, current: Rollout, last: Move | None) -> PointerMoved:
+    """What to tell somebody whose move came too late. `last` is the move that was faster, if it is known."""
+    if last is not None and last.after == current:
+        what = f"{last.who} made a {last.verb} move at {last.at}, from {told(last.before)} to {told(current)}"
+    else:
+        what = f"it has {told(current)}"
+    return PointerMoved(
+        f"The rollout pointer is at revision {current.revision}, not {expected.revision}: {what}; "
+        "read it again and decide again."
+    )
+
+
+def _held(rollout: Rollout) -> dict[str, str]:
+    """The versions that must stay, and what each of them is."""
+    roles = {"what a rollback goes back to": rollout.previous, "the canary": rollout.canary, "stable": rollout.stable}
+    return {version: role for role, version in roles.items() if version is not None}
 
 
 _NO_CANARY: Mapping[str, object] = {"canary": None, "share": 0.0, "began": 0, "auto": False}

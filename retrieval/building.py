@@ -8,7 +8,7 @@ is index.py; the files are described by `FILES`.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from domain.types import Chunk, Document
 from retrieval.analysis import STAMP
 from retrieval.chunking import CHUNK_TOKENS, OVERLAP, check, chunks_of, indexed_text
 from retrieval.documents import Corpus, FileOutcome
+from retrieval.fingerprint import fingerprint, sha256_of
 from retrieval.lexical import Bm25Arm
 from retrieval.registry import cannot_write
 from retrieval.stored import FORMAT, manifest_of
@@ -93,7 +94,7 @@ def build(
         "counts": {"documents": n_documents, "chunks": len(chunks)},
     }
     version = IndexVersion(
-        id=_fingerprint(manifest, lines),
+        id=fingerprint(manifest, lines),
         parent=parent,
         chunker=f"{chunker}-{chunk_tokens}-{overlap}",
         analyser=STAMP,
@@ -173,14 +174,6 @@ def _line(chunk: Chunk) -> bytes:
             "groups": sorted(chunk.groups),
         }
     )
-
-
-def _fingerprint(manifest: Mapping[str, Any], lines: Sequence[bytes]) -> str:
-    """The name of a version: of everything that is in it or decides how it is searched, but not of time or parent."""
-    digest = sha256(orjson.dumps(manifest, option=orjson.OPT_SORT_KEYS))
-    for line in lines:
-        digest.update(b"\n" + line)
-    return f"v{digest.hexdigest()[:12]}"
 
 
 # ---------------------------------------------------------------------------------------------- vectors
@@ -273,14 +266,9 @@ def _write(
         np.save(folder / f"{name}.npy", values, allow_pickle=False)
     Bm25Arm.build(texts).save(folder / "bm25")
     files = {
-        path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": _file_sha256(path)}
+        path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
     whole = orjson.dumps({**manifest, "files": files}, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
     (folder / "manifest.json").write_bytes(whole)
-
-
-def _file_sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()

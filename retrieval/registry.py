@@ -1,9 +1,10 @@
 """Index versions, decisions, tombstones and the rollout pointer in a folder that several processes share.
 
-    versions/<id>/            an immutable version, made visible by one rename; version.json says when and from what
-    rollout.json              the pointer; moved by compare-and-set under a lock, replaced by one rename
-    decisions/<id>.jsonl      decisions, only ever appended
-    tombstones.json           document ids that no version may return any more
+    versions/<id>/                   an immutable version, visible by one rename; version.json says when and from what
+    seals/<id>.json                  digests of what the version's name does not cover; see fingerprint.py
+    rollout.json, ledger.jsonl       the pointer and its moves; see ledger.py
+    decisions/<id>.jsonl             decisions, only ever appended
+    tombstones.json                  document ids that no version may return any more
 
 A crash at any point leaves the state before or after, never one between. Reading takes no lock and writes nothing,
 so a read-only folder can be served from.
@@ -11,24 +12,34 @@ so a read-only folder can be served from.
 
 import errno
 import fcntl
-import json
-import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from functools import cache
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
-from domain.errors import NotFound, PointerMoved, StorageError
-from domain.releases import Decision, IndexVersion, Rollout
+from domain.errors import NotFound, StorageError
+from domain.releases import Decision, IndexVersion, Move, Rollout
+from domain.rollout import arriving, check_removable, moved_meanwhile
+from retrieval.fingerprint import MANIFEST, check_content, sha256_of
+from retrieval.jsonrecords import (
+    append_line,
+    damaged,
+    decoded,
+    encoded,
+    plain,
+    read,
+    read_lines,
+    replace_file,
+    sync_folder,
+    sync_tree,
+)
+from retrieval.ledger import Ledger
 
 VERSION_NAME = re.compile(r"v[0-9a-f]{12}")
 VERSION_FILE = "version.json"  # beside the content of a version, not part of it: it holds the time of building
+REMOVED, INCOMING = ".removed-", ".incoming-"  # how folders begin that are no versions any more, or not yet
 
 
 class FolderRegistry:
@@ -36,6 +47,7 @@ class FolderRegistry:
 
     def __init__(self, root: Path) -> None:
         self.root = Path(root)
+        self._ledger = Ledger(self.root)
 
     # ------------------------------------------------------------------------------------------ versions
 
@@ -49,16 +61,15 @@ class FolderRegistry:
             return False
         with self._writing():
             target.parent.mkdir(parents=True, exist_ok=True)
+            self._clear()
+            if target.is_dir():
+                return False  # somebody published the same content a moment ago
             with _beside(staged, target.parent) as near:
-                (near / VERSION_FILE).write_bytes(_dump(version))
-                _sync(near)
-                try:
-                    near.rename(target)
-                except OSError as error:
-                    if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
-                        return False  # somebody published the same content a moment ago
-                    raise
-            _sync_folder(target.parent)
+                (near / VERSION_FILE).write_bytes(encoded(plain(version)))
+                sync_tree(near)
+                self._seal(near, version.id)
+                near.rename(target)
+            sync_folder(target.parent)
         return True
 
     def folder(self, version: str) -> Path:
@@ -66,16 +77,33 @@ class FolderRegistry:
         path = self._versions / version
         if VERSION_NAME.fullmatch(version) and path.is_dir():
             return path
-        there = ", ".join(known.id for known in self.versions()) or "none yet"
+        there = ", ".join(sorted(known.name for known in self._folders())) or "none yet"
         raise NotFound(f"Index version '{version}' does not exist; there are: {there}.", "version")
 
     def versions(self) -> tuple[IndexVersion, ...]:
         """All versions, oldest first, built at the same time by id."""
-        if not self._versions.is_dir():
-            return ()
-        folders = [path for path in self._versions.iterdir() if VERSION_NAME.fullmatch(path.name)]
-        found = [_load(IndexVersion, path / VERSION_FILE, _read(path / VERSION_FILE)) for path in folders]
+        found = [_described(path) for path in self._folders()]
         return tuple(sorted(found, key=lambda version: (version.built_at, version.id)))
+
+    def remove(self, version: str) -> None:
+        """Remove a version's folder; its decisions stay. Raises BadRequest for stable, previous and canary.
+
+        Gone for everybody by one rename; processes that have it open keep what they opened.
+        """
+        with self._writing():
+            folder = self.folder(version)
+            check_removable(version, self.rollout())
+            self._clear()
+            folder.rename(folder.with_name(f"{REMOVED}{version}"))
+            sync_folder(folder.parent)
+            self._seal_of(version).unlink(missing_ok=True)
+            self._clear()
+
+    def verify(self, version: str) -> None:
+        """Raises StorageError naming the files that are not what was published. Reads the whole version."""
+        folder, seal = self.folder(version), self._seal_of(version)
+        content = read(seal)
+        check_content(folder, decoded(dict[str, str], seal, content) if content is not None else {})
 
     # ------------------------------------------------------------------------------------------ decisions
 
@@ -85,68 +113,63 @@ class FolderRegistry:
         path = self._decisions(decision.binding.version)
         with self._writing():
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a+b") as lines:
-                lines.seek(0)
-                # A line without its end is a write that never returned; the next one must not be glued to it.
-                lines.truncate(lines.read().rfind(b"\n") + 1)
-                lines.write(_dump(decision) + b"\n")
-                lines.flush()
-                os.fsync(lines.fileno())
-            _sync_folder(path.parent)
+            append_line(path, encoded(plain(decision)))
 
     def decisions(self, version: str) -> tuple[Decision, ...]:
         """All decisions about a version, oldest first. Raises StorageError naming a damaged line."""
         self.folder(version)
         path = self._decisions(version)
-        whole_lines = _read(path).split(b"\n")[:-1]  # what follows the last line end was never acknowledged
-        return tuple(_load(Decision, f"{path}, line {i}", line) for i, line in enumerate(whole_lines, 1))
+        return tuple(decoded(Decision, f"{path}, line {i}", line) for i, line in enumerate(read_lines(path), 1))
 
     # ------------------------------------------------------------------------------------------ the pointer
 
     def rollout(self) -> Rollout:
         """The pointer as it stands; an empty one before the first promotion."""
-        content = _read(self._pointer)
-        return _load(Rollout, self._pointer, content) if content else Rollout()
+        return self._ledger.rollout()
 
-    def move(self, expected: Rollout, wanted: Rollout) -> None:
-        """Move the pointer if it still is `expected`. Raises PointerMoved otherwise, and changes nothing.
+    def move(self, move: Move) -> None:
+        """Move the pointer if it still is at `before`, and write the ledger's line, both or neither.
 
-        `wanted` may equal `expected`, which moves nothing; otherwise its revision is the next one. Raises NotFound
-        when it names a version that does not exist.
+        Raises PointerMoved otherwise, saying what moved, and NotFound when a version that it brings does not exist.
+        `after` may equal `before`, which moves nothing; otherwise its revision is the next one.
         """
-        if wanted != expected and wanted.revision != expected.revision + 1:
-            raise ValueError(f"a move from revision {expected.revision} to {wanted.revision}: this is a bug")
-        for version in (wanted.stable, wanted.canary):
-            if version is not None:
-                self.folder(version)
+        before, after = move.before, move.after
+        if after != before and after.revision != before.revision + 1:
+            raise ValueError(f"a move from revision {before.revision} to {after.revision}: this is a bug")
         with self._writing():
             current = self.rollout()
-            if current != expected:
-                raise PointerMoved(
-                    f"The rollout pointer is at revision {current.revision}, not {expected.revision}: "
-                    "somebody else moved it; read it again and decide again."
-                )
-            if wanted != expected:
-                self._replace(self._pointer, _dump(wanted))
+            if current != before:
+                last = None
+                with suppress(StorageError):  # a damaged record must not hide that the pointer moved
+                    last = self._ledger.last()
+                raise moved_meanwhile(before, current, last)
+            for version in arriving(before, after):
+                self.folder(version)
+            if after != before:
+                self._ledger.write(move)
+
+    def ledger(self) -> tuple[Move, ...]:
+        """Every move of the pointer, oldest first. Raises StorageError naming a damaged line."""
+        return self._ledger.moves()
 
     # ------------------------------------------------------------------------------------------ tombstones
 
     def tombstones(self) -> frozenset[str]:
         """Document ids that no version may return any more."""
-        content = _read(self._tombstones)
-        return frozenset(_load(list[str], self._tombstones, content)) if content else frozenset()
+        content = read(self._tombstones)
+        return frozenset(decoded(list[str], self._tombstones, content)) if content is not None else frozenset()
 
     def tombstone(self, doc_ids: Iterable[str]) -> None:
         """Let no version return these documents any more, whether or not they exist. Doing it twice is the same."""
         added = frozenset(doc_ids)
         with self._writing():
-            self._replace(self._tombstones, _dump(sorted(self.tombstones() | added)))
+            replace_file(self._tombstones, encoded(sorted(self.tombstones() | added)))
 
     def restore(self, doc_ids: Iterable[str]) -> None:
         """Let versions that hold these documents return them again."""
         removed = frozenset(doc_ids)
         with self._writing():
-            self._replace(self._tombstones, _dump(sorted(self.tombstones() - removed)))
+            replace_file(self._tombstones, encoded(sorted(self.tombstones() - removed)))
 
     # ------------------------------------------------------------------------------------------ on disk
 
@@ -155,15 +178,32 @@ class FolderRegistry:
         return self.root / "versions"
 
     @property
-    def _pointer(self) -> Path:
-        return self.root / "rollout.json"
-
-    @property
     def _tombstones(self) -> Path:
         return self.root / "tombstones.json"
 
     def _decisions(self, version: str) -> Path:
         return self.root / "decisions" / f"{version}.jsonl"
+
+    def _seal_of(self, version: str) -> Path:
+        return self.root / "seals" / f"{version}.json"
+
+    def _folders(self) -> list[Path]:
+        """The folders of all versions, in no order."""
+        there = self._versions.iterdir() if self._versions.is_dir() else ()
+        return [path for path in there if VERSION_NAME.fullmatch(path.name)]
+
+    def _seal(self, staged: Path, version: str) -> None:
+        """Keep the digests by which `verify` knows this version. One without a rename to follow disturbs nobody."""
+        digests = {name: sha256_of(staged / name) for name in (MANIFEST, VERSION_FILE) if (staged / name).is_file()}
+        path = self._seal_of(version)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, encoded(digests))
+
+    def _clear(self) -> None:
+        """Delete what removals, and publishing from another disk, left behind when they were killed."""
+        for path in self._versions.iterdir():
+            if path.name.startswith((REMOVED, INCOMING)):
+                shutil.rmtree(path, ignore_errors=True)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -176,21 +216,12 @@ class FolderRegistry:
         except OSError as error:
             raise cannot_write(self.root, error) from error
 
-    def _replace(self, path: Path, content: bytes) -> None:
-        """The file with new content, all or nothing. Called by the one writer."""
-        fresh = path.with_name(f".{path.name}.new")
-        with fresh.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-        _sync_folder(path.parent)
-
 
 def cannot_write(path: Path, error: OSError) -> StorageError:
     """What to tell an operator whose disk is full or folder read-only."""
     ways_out = {
         errno.ENOSPC: "free some space on that disk",
+        errno.EFBIG: "raise the limit on the size of files",
         errno.EDQUOT: "free some space within the quota",
         errno.EROFS: "serving works read-only, but for writing name a writable folder",
         errno.EACCES: "serving works read-only, but for writing let this user write there",
@@ -213,7 +244,7 @@ def _beside(staged: Path, folder: Path) -> Iterator[Path]:
     if staged.stat().st_dev == folder.stat().st_dev:
         yield staged
         return
-    near = Path(mkdtemp(prefix=".incoming-", dir=folder))
+    near = Path(mkdtemp(prefix=INCOMING, dir=folder))
     try:
         shutil.copytree(staged, near, dirs_exist_ok=True)
         near.chmod(0o755)  # mkdtemp lets only its owner look inside
@@ -222,52 +253,10 @@ def _beside(staged: Path, folder: Path) -> Iterator[Path]:
         shutil.rmtree(near, ignore_errors=True)
 
 
-def _sync(folder: Path) -> None:
-    for parent, _, files in os.walk(folder, topdown=False):
-        for name in files:
-            with Path(parent, name).open("rb") as file:
-                os.fsync(file.fileno())
-        _sync_folder(Path(parent))
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _read(path: Path) -> bytes:
-    """The content of a file, empty when there is none. Raises StorageError when it cannot be read."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return b""
-    except OSError as error:
-        raise StorageError(f"Cannot read {path} ({error.strerror}): let this user read it.") from error
-
-
-# ---------------------------------------------------------------------------------------------- records as JSON
-
-
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:  # pydantic: a record type to its JSON form
-    return TypeAdapter(kind)
-
-
-def _dump(record: Any) -> bytes:  # a record of domain/types.py, or a list of them
-    kind: Any = type(record)
-    plain = _adapter(kind).dump_python(record, mode="json")
-    return json.dumps(plain, ensure_ascii=False, sort_keys=True).encode()
-
-
-def _load(kind: Any, place: object, content: bytes) -> Any:  # the caller names the kind it gets
-    try:
-        return _adapter(kind).validate_json(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the whole"
-        raise StorageError(
-            f"{place} is damaged ({where}: {first['msg']}): restore it from a backup or remove it."
-        ) from error
+def _described(folder: Path) -> IndexVersion:
+    """What is said about the version in a folder."""
+    path = folder / VERSION_FILE
+    version: IndexVersion = decoded(IndexVersion, path, read(path) or b"")
+    if version.id != folder.name:
+        raise damaged(path, f"id: it describes {version.id}")
+    return version

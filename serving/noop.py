@@ -13,7 +13,7 @@ from domain.errors import NotFound
 from domain.naming import Naming
 from domain.ports import Stages
 from domain.prompt import PromptPlan
-from domain.releases import Decision, IndexVersion, Rollout
+from domain.releases import Decision, IndexVersion, Move, Rollout
 from domain.types import (
     Chunk,
     Delta,
@@ -140,9 +140,20 @@ class NoOpRegistry:
         """Refused."""
         raise NotFound("The measuring graph takes no decisions: serve a real library for that.")
 
-    def move(self, expected: Rollout, wanted: Rollout) -> None:
+    def move(self, move: Move) -> None:
         """Refused."""
         raise NotFound("The measuring graph has no pointer to move: serve a real library for that.")
+
+    def ledger(self) -> tuple[Move, ...]:
+        """None."""
+        return ()
+
+    def remove(self, version: str) -> None:
+        """Refused."""
+        raise NotFound("The measuring graph has no versions to remove: serve a real library for that.")
+
+    def verify(self, version: str) -> None:
+        """There is nothing to be damaged."""
 
 
 def noop_service(stages: Stages, ready: Callable[[], Awaitable[Mapping[str, bool]]], telemetry: Telemetry) -> Service:

@@ -119,7 +119,8 @@ def measured(url: str, requests: "Sequence[Request]", clients: int, seconds: flo
 
 def bench_index(settings: "Settings", corpus: Path | None, report: Report) -> "tuple[IndexVersion, list[str]]":
     """The admitted version to measure on, built unless it is there, and questions nobody has asked yet."""
-    from domain.releases import Rollout
+    from domain.releases import Move, Rollout, Verb
+    from domain.releasing import stamp, utc_now
     from eval.factgraph import generate, write
     from eval.questions import load, load_beir
     from tidegate.build import build_version
@@ -137,7 +138,8 @@ def bench_index(settings: "Settings", corpus: Path | None, report: Report) -> "t
     pointer = registry.rollout()
     if pointer.stable != built.version.id:
         # Nobody is served from this folder but the benchmark, so there is nothing to decide about.
-        registry.move(pointer, Rollout(stable=built.version.id, revision=pointer.revision + 1))
+        after = Rollout(stable=built.version.id, revision=pointer.revision + 1)
+        registry.move(Move(Verb.PROMOTE, stamp(utc_now()), "tidegate bench", pointer, after, "to be measured"))
     return built.version, asked
 
 

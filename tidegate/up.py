@@ -74,7 +74,7 @@ def build_and_admit(
 
     Raises NotAdmitted when the evaluation does not pass, and people keep getting what they got.
     """
-    from domain.rollout import promote
+    from domain.releasing import Releases
     from tidegate.build import build_version, tell
     from tidegate.compose import make_registry
     from tidegate.evaluate import question_set
@@ -103,9 +103,7 @@ def build_and_admit(
             f"Version {built.version.id} may not be served under these settings ({missed}); {kept}: mend the corpus, "
             "the questions or the settings, or overrule it with --force --reason TEXT."
         )
-    wanted = promote(rollout, decision, served)
-    if wanted != rollout:
-        registry.move(rollout, wanted)
+    Releases(registry, lambda _version, _baseline: served).promote(built.version.id, "tidegate up", decision.forced)
     offer(settings, questions if corpus is not None else questions_path(settings))
     return built.version.id
 

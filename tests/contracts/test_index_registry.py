@@ -12,7 +12,7 @@ import pytest
 
 from domain.errors import NotFound, PointerMoved
 from domain.ports import IndexRegistry
-from domain.releases import Binding, Decision, IndexVersion, Outcome, Rollout, Verdict
+from domain.releases import Binding, Decision, IndexVersion, Move, Outcome, Rollout, Verb, Verdict
 from retrieval.registry import FolderRegistry
 
 V1, V2, V3 = (f"v{i:012x}" for i in (1, 2, 3))
@@ -45,6 +45,10 @@ def publish(registry: IndexRegistry, tmp_path: Path, *ids: str) -> None:
 def decision(id: str, run: str = "r1", outcome: Outcome = Outcome.PASS) -> Decision:
     verdicts = (Verdict("recall@8", outcome, "recall@8 .91 ≥ .90 (n = 300)"), Verdict("p95", Outcome.ERROR, "", True))
     return Decision(Binding(id, "d", "s", "g", "c"), verdicts, run, "2026-01-31T12:00:00+00:00")
+
+
+def move(before: Rollout, after: Rollout, who: str = "a test", reason: str = "") -> Move:
+    return Move(Verb.PROMOTE, "2026-01-31T12:00:00.000+00:00", who, before, after, reason)
 
 
 def test_before_anything_is_written_it_is_empty(registry: IndexRegistry) -> None:
@@ -93,7 +97,7 @@ def test_an_unknown_name_is_not_found_naming_what_there_is(registry: IndexRegist
     with pytest.raises(NotFound):
         registry.decisions(name)
     with pytest.raises(NotFound):
-        registry.move(Rollout(), Rollout(stable=name, revision=1))
+        registry.move(move(Rollout(), Rollout(stable=name, revision=1)))
 
 
 def test_a_version_with_a_path_for_a_name_is_not_published(registry: IndexRegistry, tmp_path: Path) -> None:
@@ -121,32 +125,32 @@ def test_the_pointer_moves_when_it_is_where_it_was_expected(registry: IndexRegis
     publish(registry, tmp_path, V1, V2)
     first = Rollout(stable=V1, revision=1)
     second = Rollout(stable=V1, canary=V2, share=0.05, revision=2)
-    registry.move(Rollout(), first)
-    registry.move(first, second)
+    registry.move(move(Rollout(), first))
+    registry.move(move(first, second))
     assert registry.rollout() == second
 
 
 def test_a_move_from_elsewhere_is_refused_and_changes_nothing(registry: IndexRegistry, tmp_path: Path) -> None:
     publish(registry, tmp_path, V1, V2)
     first = Rollout(stable=V1, revision=1)
-    registry.move(Rollout(), first)
+    registry.move(move(Rollout(), first))
     with pytest.raises(PointerMoved, match="at revision 1, not 0"):
-        registry.move(Rollout(), Rollout(stable=V2, revision=1))
+        registry.move(move(Rollout(), Rollout(stable=V2, revision=1)))
     assert registry.rollout() == first
 
 
 def test_a_move_to_where_it_is_changes_nothing(registry: IndexRegistry, tmp_path: Path) -> None:
     publish(registry, tmp_path, V1)
     first = Rollout(stable=V1, revision=1)
-    registry.move(Rollout(), first)
-    registry.move(first, first)
+    registry.move(move(Rollout(), first))
+    registry.move(move(first, first))
     assert registry.rollout() == first
 
 
 def test_a_move_that_skips_or_repeats_a_revision_is_a_bug(registry: IndexRegistry) -> None:
     for revision in (0, 2):
         with pytest.raises(ValueError, match="this is a bug"):
-            registry.move(Rollout(), Rollout(share=0.5, revision=revision))
+            registry.move(move(Rollout(), Rollout(share=0.5, revision=revision)))
 
 
 def test_of_many_racing_moves_exactly_one_wins_each_revision(registry: IndexRegistry, tmp_path: Path) -> None:
@@ -163,17 +167,17 @@ def test_of_many_racing_moves_exactly_one_wins_each_revision(registry: IndexRegi
                 current, stable=rng.choice([V1, V2, V3]), share=round(rng.random(), 6), revision=current.revision + 1
             )
             try:
-                registry.move(current, wanted)
+                registry.move(move(current, wanted))
             except PointerMoved:
                 continue
             won.append(wanted)
         return won
 
     with ThreadPoolExecutor(racers) as pool:
-        won = [move for moves in pool.map(race, range(racers)) for move in moves]
+        won = [pointer for pointers in pool.map(race, range(racers)) for pointer in pointers]
     # A thread that read revision 7 may still win revision 8, and nobody goes on from there.
-    assert sorted(move.revision for move in won) == list(range(1, rounds + 1))
-    assert registry.rollout() == max(won, key=lambda move: move.revision)
+    assert sorted(pointer.revision for pointer in won) == list(range(1, rounds + 1))
+    assert registry.rollout() == max(won, key=lambda pointer: pointer.revision)
 
 
 def test_of_many_racing_publishers_exactly_one_made_the_version(registry: IndexRegistry, tmp_path: Path) -> None:

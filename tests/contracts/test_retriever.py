@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from domain.ports import Retriever
-from domain.releases import Rollout
+from domain.releases import Move, Rollout, Verb
 from domain.types import Chunk, Document, Hit, Mode, Query, Scope
 from retrieval.building import build
 from retrieval.embedding import HashingEmbedder
@@ -39,7 +39,7 @@ def library(path: Path) -> Case:
         Document(name, "", text, "", "", "", frozenset({group}), "harbour", "") for name, (text, group) in TEXTS.items()
     ]
     version = build(documents, embedder=embedder, registry=registry, staging=path / "staging").version.id
-    registry.move(Rollout(), Rollout(stable=version, revision=1))
+    registry.move(Move(Verb.PROMOTE, "", "a test", Rollout(), Rollout(stable=version, revision=1)))
     index = HybridIndex.open(registry.folder(version), embedder)
     ids = {chunk.source.doc_id: chunk.id for chunk in index.stored.chunks()}
     return Case(Library(lambda name: HybridIndex.open(registry.folder(name), embedder), registry), version, ids)

@@ -5,8 +5,18 @@ from dataclasses import replace
 import pytest
 
 from domain.errors import BadRequest, NotAdmitted
-from domain.releases import Binding, Decision, Outcome, Rollout, Verdict
-from domain.rollout import assign, begin_canary, promote, roll_back, widen
+from domain.releases import Binding, Decision, IndexVersion, Move, Outcome, Rollout, Verb, Verdict
+from domain.rollout import (
+    arriving,
+    assign,
+    begin_canary,
+    check_removable,
+    moved_meanwhile,
+    promote,
+    removable,
+    roll_back,
+    widen,
+)
 
 SERVED = Binding("v2", "questions-1", "settings-1", "gates-1", "0.1.0")
 PASSED = Decision(SERVED, (Verdict("recall@8", Outcome.PASS, "0.93 >= 0.80"),), "run-1", "2026-01-01T00:00:00Z")
@@ -35,7 +45,7 @@ def test_a_canary_gets_about_its_share_and_always_the_same_sessions() -> None:
 
 def test_widening_keeps_everybody_who_is_already_on_the_canary() -> None:
     narrow = begin_canary(STABLE, PASSED, SERVED, 0.1)
-    wide = widen(narrow, 0.5)
+    wide = widen(narrow, PASSED, SERVED, 0.5)
     on_narrow = {s for s in range(2000) if assign(narrow, f"s{s}") == "v2"}
     assert on_narrow < {s for s in range(2000) if assign(wide, f"s{s}") == "v2"}
 
@@ -70,7 +80,7 @@ def test_a_forced_decision_moves_the_pointer_and_keeps_its_reason() -> None:
     assert promote(STABLE, forced, SERVED).stable == "v2"
 
 
-@pytest.mark.parametrize("name", ["version", "dataset", "settings", "gates", "code"])
+@pytest.mark.parametrize("name", ["version", "dataset", "settings", "gates", "code", "baseline"])
 def test_a_decision_about_something_else_is_refused_and_says_what_differs(name: str) -> None:
     served = replace(SERVED, **{name: "other"})
     with pytest.raises(NotAdmitted, match=rf"{name} \S+ was measured, other would be served"):
@@ -93,14 +103,84 @@ def test_the_first_promotion_has_no_previous() -> None:
 
 def test_rolling_back_drops_the_canary_first_and_stable_second() -> None:
     promoted = Rollout(stable="v2", canary="v3", share=0.5, previous="v1", revision=7)
-    without_canary = roll_back(promoted)
+    without_canary = roll_back(promoted, ())
     assert without_canary == Rollout(stable="v2", previous="v1", revision=8)
-    assert roll_back(without_canary) == Rollout(stable="v1", revision=9)
+    assert roll_back(without_canary, ("v1",)) == Rollout(stable="v1", revision=9)
 
 
 def test_rolling_back_twice_does_not_bring_the_bad_version_forward() -> None:
-    with pytest.raises(BadRequest, match="no earlier version"):
-        roll_back(roll_back(Rollout(stable="v2", previous="v1")))
+    once = roll_back(Rollout(stable="v2", previous="v1"), ("v1",))
+    with pytest.raises(BadRequest, match="no previous version to roll back to; earlier ones that exist: v2, v0"):
+        roll_back(once, ("v2", "v0"))
+
+
+def test_rolling_back_to_the_stable_version_of_a_canary_leaves_the_canary() -> None:
+    canaried = Rollout(stable="v2", canary="v3", share=0.5, previous="v1", revision=7, began=7, auto=True)
+    assert roll_back(canaried, (), "v2") == Rollout(stable="v2", previous="v1", revision=8)
+
+
+def test_rolling_back_to_a_named_version_leaves_the_canary_too() -> None:
+    canaried = Rollout(stable="v2", canary="v3", share=0.5, previous="v1", revision=7)
+    assert roll_back(canaried, ("v1", "v0"), "v0") == Rollout(stable="v0", revision=8)
+
+
+@pytest.mark.parametrize(("to", "why"), [("v2", "v2 is stable already"), ("v9", "v9 cannot be rolled back to")])
+def test_rolling_back_to_nowhere_names_the_possible_ones(to: str, why: str) -> None:
+    with pytest.raises(BadRequest, match=f"{why}.*: v1, v0"):
+        roll_back(Rollout(stable="v2", previous="v1"), ("v1", "v0"), to)
+
+
+def test_rolling_back_to_a_previous_version_that_is_gone_is_refused() -> None:
+    with pytest.raises(BadRequest, match=r"v1 cannot be rolled back to: it is gone .*: none\."):
+        roll_back(Rollout(stable="v2", previous="v1"), ())
+
+
+def versions(*ids: str) -> tuple[IndexVersion, ...]:
+    return tuple(IndexVersion(id, None, "fixed", "a1", "hash-256", 1, 1, "2026-01-01") for id in ids)
+
+
+def test_of_the_versions_nobody_needs_the_newest_are_kept() -> None:
+    there = versions("v1", "v2", "v3", "v4", "v5", "v6")
+    rollout = Rollout(stable="v4", canary="v6", share=0.1, previous="v2")
+    assert removable(there, rollout, 0) == ("v1", "v3", "v5")
+    assert removable(there, rollout, 1) == ("v1", "v3")
+    assert removable(there, rollout, 3) == removable(there, rollout, 99) == ()
+
+
+def test_before_the_first_promotion_old_builds_may_go() -> None:
+    assert removable(versions("v1", "v2"), Rollout(), 1) == ("v1",)
+
+
+def test_keeping_fewer_than_no_versions_is_refused() -> None:
+    with pytest.raises(BadRequest, match="0 or more"):
+        removable((), Rollout(), -1)
+
+
+@pytest.mark.parametrize(("version", "role"), [("v1", "goes back to"), ("v2", "is stable"), ("v3", "is the canary")])
+def test_what_people_get_or_may_go_back_to_is_not_removed(version: str, role: str) -> None:
+    rollout = Rollout(stable="v2", canary="v3", share=0.5, previous="v1")
+    with pytest.raises(BadRequest, match=role):
+        check_removable(version, rollout)
+    check_removable("v9", rollout)
+
+
+def test_only_what_a_move_brings_to_people_is_arriving() -> None:
+    canaried = Rollout(stable="v2", canary="v3", share=0.5, previous="v1")
+    assert arriving(Rollout(stable="v2"), canaried) == ("v3",)
+    assert arriving(canaried, Rollout(stable="v3", previous="v2")) == ("v3",)
+    assert arriving(canaried, Rollout(stable="v2", previous="v1")) == ()
+    assert arriving(Rollout(), Rollout(stable="v1")) == ("v1",)
+
+
+def test_who_comes_too_late_is_told_what_moved() -> None:
+    before, after = Rollout(stable="v1", revision=3), Rollout("v1", "v2", 0.05, revision=4)
+    faster = Move(Verb.CANARY, "2026-01-31T12:00:00.000+00:00", "the night shift", before, after)
+    assert str(moved_meanwhile(before, after, faster)) == (
+        "The rollout pointer is at revision 4, not 3: the night shift made a canary move at "
+        "2026-01-31T12:00:00.000+00:00, from stable v1, no canary to stable v1, canary v2 at 5%; "
+        "read it again and decide again."
+    )
+    assert "it has stable v1, canary v2 at 5%" in str(moved_meanwhile(before, after, None))
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.1, 1.5, float("nan")])
@@ -120,6 +200,11 @@ def test_a_canary_needs_a_stable_version_and_an_empty_place() -> None:
 
 def test_widening_never_narrows() -> None:
     with pytest.raises(BadRequest, match=r"already has 0\.2"):
-        widen(Rollout("v1", "v2", 0.2), 0.2)
+        widen(Rollout("v1", "v2", 0.2), PASSED, SERVED, 0.2)
     with pytest.raises(BadRequest, match="no canary"):
-        widen(STABLE, 0.2)
+        widen(STABLE, PASSED, SERVED, 0.2)
+
+
+def test_a_canary_widens_only_as_long_as_it_is_what_was_decided_about() -> None:
+    with pytest.raises(NotAdmitted, match="settings-1 was measured, settings-2 would be served"):
+        widen(Rollout("v1", "v2", 0.2), PASSED, replace(SERVED, settings="settings-2"), 0.5)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from domain.errors import IncompatibleIndex, NotFound, NotReady, StorageError
-from domain.releases import Rollout
+from domain.releases import Move, Rollout, Verb
 from domain.types import Document, Query, Scope
 from retrieval.building import build
 from retrieval.embedding import HashingEmbedder
@@ -44,7 +44,8 @@ class Hall:
         current = self.registry.rollout()
         name = self.versions[canary] if canary is not None else None
         share = 0.5 if name else 0.0
-        self.registry.move(current, Rollout(self.versions[stable], name, share, revision=current.revision + 1))
+        after = Rollout(self.versions[stable], name, share, revision=current.revision + 1)
+        self.registry.move(Move(Verb.CANARY, "", "a test", current, after))
         if refresh:
             await self.library.refresh()
 

@@ -11,7 +11,7 @@ import pytest
 from domain.errors import PointerMoved, StorageError
 from domain.releases import Rollout
 from retrieval.registry import FolderRegistry
-from tests.contracts.test_index_registry import V1, decision, publish, staged, version
+from tests.contracts.test_index_registry import V1, decision, move, publish, staged, version
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def race(root: Path, rounds: int, won: "multiprocessing.Queue[int]") -> None:
     registry = FolderRegistry(root)
     while (current := registry.rollout()).revision < rounds:
         try:
-            registry.move(current, Rollout(stable=V1, revision=current.revision + 1))
+            registry.move(move(current, Rollout(stable=V1, revision=current.revision + 1)))
         except PointerMoved:
             continue
         won.put(current.revision + 1)
@@ -46,7 +46,7 @@ def test_between_processes_too_exactly_one_wins_each_revision(registry: FolderRe
 
 
 def test_what_was_written_is_read_by_another_registry(registry: FolderRegistry) -> None:
-    registry.move(Rollout(), Rollout(stable=V1, revision=1))
+    registry.move(move(Rollout(), Rollout(stable=V1, revision=1)))
     registry.record(decision(V1))
     registry.tombstone(["a", "ü"])
     other = FolderRegistry(registry.root)
@@ -113,7 +113,7 @@ def test_the_remains_of_a_crash_disturb_nobody(registry: FolderRegistry) -> None
     (registry.root / "versions" / ".incoming-x").mkdir()
     (registry.root / "versions" / ".incoming-x" / "manifest.json").write_bytes(b"{")
     assert [there.id for there in registry.versions()] == [V1]
-    registry.move(Rollout(), Rollout(stable=V1, revision=1))
+    registry.move(move(Rollout(), Rollout(stable=V1, revision=1)))
     assert registry.rollout() == Rollout(stable=V1, revision=1)
 
 
@@ -143,7 +143,7 @@ def test_a_staged_folder_on_another_disk_is_copied_over(tmp_path: Path) -> None:
 WRITES: dict[str, Callable[[FolderRegistry, Path], object]] = {
     "publish": lambda registry, path: registry.publish(staged(path, "w"), version("v0000000000aa")),
     "record": lambda registry, path: registry.record(decision(V1)),
-    "move": lambda registry, path: registry.move(Rollout(), Rollout(stable=V1, revision=1)),
+    "move": lambda registry, path: registry.move(move(Rollout(), Rollout(stable=V1, revision=1))),
     "tombstone": lambda registry, path: registry.tombstone(["a"]),
 }
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from domain.releases import Binding, Decision
+from domain.releases import Binding, Decision, Move, Verb
 from domain.rollout import promote
 from retrieval.registry import FolderRegistry
 from tidegate.cli import main
@@ -46,7 +46,8 @@ def admit(data_dir: Path) -> str:
     binding = Binding(version, "", "", "", "")
     decision = Decision(binding, (), "", "2026-01-01T00:00:00+00:00", forced="a test")
     rollout = registry.rollout()
-    registry.move(rollout, promote(rollout, decision, binding))
+    after = promote(rollout, decision, binding)
+    registry.move(Move(Verb.PROMOTE, "2026-01-01T00:00:00+00:00", "a test", rollout, after, decision=decision))
     return version
 
 
