@@ -86,7 +86,7 @@ class Releases:
         if not why.strip():
             raise BadRequest("A forced decision needs a reason: it is recorded, for whoever asks why.", "reason")
         self.registry.folder(version)
-        served = self.served(version, self._baseline(version, self.registry.rollout()))
+        served = self.served(version, pointer.against(self.registry.rollout(), version))
         about_it = [d for d in self.registry.decisions(version) if d.binding == served]
         base = about_it[-1] if about_it else Decision(served, (), "", "")
         forced = replace(base, forced=why.strip(), decided_at=stamp(self.now()))
@@ -121,7 +121,7 @@ class Releases:
         Raises NotAdmitted when there is none at all.
         """
         self.registry.folder(version)
-        served = self.served(version, self._baseline(version, rollout))
+        served = self.served(version, pointer.against(rollout, version))
         decisions = self.registry.decisions(version)
         if not decisions:
             raise NotAdmitted(f"Version {version} was never decided about: tidegate gate {version}.")
@@ -142,10 +142,6 @@ class Releases:
         except NotFound:
             return False
         return True
-
-    @staticmethod
-    def _baseline(version: str, rollout: Rollout) -> str | None:
-        return rollout.stable if rollout.stable != version else None
 
     def _forward(
         self, verb: Verb, before: Rollout, after: Rollout, who: str, reason: str, decision: Decision

@@ -25,6 +25,11 @@ def assign(rollout: Rollout, session_id: str) -> str | None:
     return rollout.canary if position < rollout.share else rollout.stable
 
 
+def against(rollout: Rollout, version: str) -> str | None:
+    """What `version` is compared with: what people get now, or None where that is nothing or the version itself."""
+    return rollout.stable if rollout.stable != version else None
+
+
 def begin_canary(rollout: Rollout, decision: Decision, served: Binding, share: float, *, auto: bool = False) -> Rollout:
     """`share` (0 < share < 1) of the sessions go to the decided version; the rest stay on stable."""
     _check_share(share)
