@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from functools import partial
 from pathlib import Path
 
-from domain.errors import NotFound
+from domain.errors import NotFound, TidegateError
 from domain.naming import Naming
 from domain.ports import Stages
 from domain.prompt import PromptPlan
@@ -83,6 +83,14 @@ class NoOpLibrary:
 
     async def refresh(self) -> None:
         """Nothing ever changes."""
+
+    async def follow(self) -> None:
+        """Nothing ever changes."""
+
+    @property
+    def problems(self) -> Mapping[str, TidegateError]:
+        """None."""
+        return {}
 
     @property
     def ready(self) -> bool:

@@ -6,9 +6,10 @@ replica learns of them within a second or two, whoever made them.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from domain.errors import TidegateError
 from domain.ports import Retriever
 from domain.types import Chunk, Mode, Query, Retrieval, Scope
 from serving.collector import collect_less
@@ -21,7 +22,16 @@ class Library(Retriever, Protocol):
     """A retriever over the versions a registry says are in use."""
 
     async def refresh(self) -> None:
-        """Catches up with the registry: opens and closes versions, takes in deletions."""
+        """Catches up with the registry: opens and closes versions, takes in deletions. Returns when they are open."""
+        ...
+
+    async def follow(self) -> None:
+        """The same without waiting for a version that opens: for every second, beside answering."""
+        ...
+
+    @property
+    def problems(self) -> Mapping[str, TidegateError]:
+        """Why a version could not be opened, by version."""
         ...
 
     @property
@@ -31,7 +41,7 @@ class Library(Retriever, Protocol):
 
 
 class RetrieverHost:
-    """Passes calls on to the library that `make` gives, and refreshes it every `refresh_s` seconds.
+    """Passes calls on to the library that `make` gives, and has it follow the registry every `refresh_s` seconds.
 
     The first call waits for the first refresh. Serve's own first call is the health check, so a replica receives
     questions only when its versions are open.
@@ -87,10 +97,11 @@ class RetrieverHost:
         while True:
             await asyncio.sleep(self._refresh_s)
             try:
-                await self._library.refresh()
-                told = ""
-            except Exception as error:  # told once per new trouble, and tried again: the open versions keep answering
-                trouble = f"{type(error).__name__}: {error}"
-                if trouble != told:
-                    log.warning("The library could not be refreshed (%s): the open versions keep answering.", trouble)
-                told = trouble
+                await self._library.follow()
+                troubles = [f"version {version}: {problem}" for version, problem in self._library.problems.items()]
+            except Exception as error:  # tried again: the open versions keep answering
+                troubles = [f"{type(error).__name__}: {error}"]
+            trouble = "; ".join(troubles)
+            if trouble and trouble != told:  # once per new trouble, not once a second
+                log.warning("The library is not up to date (%s): the open versions keep answering.", trouble)
+            told = trouble

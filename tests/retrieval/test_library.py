@@ -3,7 +3,8 @@
 import asyncio
 import shutil
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,12 +21,22 @@ from retrieval.registry import FolderRegistry
 STAFF = Scope("harbour", frozenset({"staff"}))
 
 
+class CountedRegistry(FolderRegistry):
+    """Counts how often its pointer is read."""
+
+    reads = 0
+
+    def rollout(self) -> Rollout:
+        self.reads += 1
+        return super().rollout()
+
+
 class Hall:
     """A registry with five versions, and a Library whose opening can be held up or made to fail."""
 
     def __init__(self, root: Path, versions: list[str]) -> None:
         self.embedder = HashingEmbedder(32)
-        self.registry, self.versions = FolderRegistry(root), versions
+        self.registry, self.versions = CountedRegistry(root), versions
         self.opened: list[str] = []
         self.failing: dict[str, Exception] = {}
         self.gate = threading.Event()
@@ -40,14 +51,29 @@ class Hall:
             raise self.failing[version]
         return HybridIndex.open(folder, self.embedder)
 
-    async def point(self, stable: int, canary: int | None = None, refresh: bool = True) -> None:
-        current = self.registry.rollout()
-        name = self.versions[canary] if canary is not None else None
-        share = 0.5 if name else 0.0
-        after = Rollout(self.versions[stable], name, share, revision=current.revision + 1)
+    def move(self, stable: int, canary: int | None = None, *, back: bool = False) -> None:
+        """Moves the pointer as releases do: `back` forgets where it came from."""
+        current, name = self.registry.rollout(), self.versions[stable]
+        trial = self.versions[canary] if canary is not None else None
+        previous = current.previous if name == current.stable else None if back else current.stable
+        after = Rollout(name, trial, 0.5 if trial else 0.0, previous, current.revision + 1)
         self.registry.move(Move(Verb.CANARY, "", "a test", current, after))
+
+    async def point(self, stable: int, canary: int | None = None, refresh: bool = True) -> None:
+        self.move(stable, canary)
         if refresh:
             await self.library.refresh()
+
+    def is_open(self, version: int) -> bool:
+        return self.versions[version] in self.library.versions
+
+    async def follow_until(self, claim: Callable[[], bool], within_s: float = 5.0) -> bool:
+        """Follows as a serving process does, only more often, until the claim holds; False when it never does."""
+        deadline = asyncio.get_running_loop().time() + within_s
+        while not claim() and asyncio.get_running_loop().time() < deadline:
+            await self.library.follow()
+            await asyncio.sleep(0.005)
+        return claim()
 
     async def asked(self, version: int) -> tuple[str, str, tuple[str, ...]]:
         """What a question to a version brings: the text found, the version that answered, the notes."""
@@ -174,6 +200,123 @@ async def test_a_promotion_keeps_the_canary_open_and_is_followed(hall: Hall) -> 
     assert hall.opened == hall.versions[:2]
     assert (await hall.asked(1))[1] == hall.versions[1]
     assert (await hall.asked(0))[1] == hall.versions[0]  # conversations from before the move go on
+
+
+async def test_a_version_nobody_has_open_is_promoted_without_a_failed_or_a_waiting_request(hall: Hall) -> None:
+    await hall.point(0)
+    hall.gate.clear()
+    hall.move(1)
+    text, version, notes = await hall.asked(1)  # the gateway knows of the move, nobody here does yet
+    assert (text, version) == ("The pump of build 0 runs.", hall.versions[0])
+    assert notes == (f"Version {hall.versions[1]} is not open here yet; {hall.versions[0]} answered.",)
+    assert hall.library.ready
+    hall.gate.set()
+    assert await hall.follow_until(lambda: hall.is_open(1))
+    assert await hall.asked(1) == ("The pump of build 1 runs.", hall.versions[1], ())
+    assert (await hall.asked(0))[1] == hall.versions[0]  # a gateway that is a second behind
+
+
+async def test_a_canary_only_the_gateway_knows_of_is_opened_while_stable_answers(hall: Hall) -> None:
+    await hall.point(0)
+    hall.gate.clear()
+    hall.move(0, 1)
+    assert (await hall.asked(1))[1] == hall.versions[0]
+    hall.gate.set()
+    assert await hall.follow_until(lambda: hall.is_open(1))
+    assert (await hall.asked(1))[1] == hall.versions[1]
+
+
+async def test_a_rollback_finds_its_version_open_also_in_a_process_that_began_after_the_promotion(hall: Hall) -> None:
+    hall.move(0)
+    hall.move(1)
+    await hall.library.refresh()
+    assert hall.opened == [hall.versions[1]]
+    await hall.library.follow()
+    assert await hall.follow_until(lambda: hall.is_open(0))
+    hall.gate.clear()
+    hall.move(0, back=True)
+    assert await hall.asked(0) == ("The pump of build 0 runs.", hall.versions[0], ())
+    await hall.library.follow()
+    assert await hall.asked(0) == ("The pump of build 0 runs.", hall.versions[0], ())
+    hall.gate.set()
+
+
+async def test_neither_a_deletion_nor_the_next_move_waits_for_a_version_that_opens_slowly(hall: Hall) -> None:
+    await hall.point(0)
+    hall.gate.clear()
+    hall.move(0, 1)
+    await hall.library.follow()
+    hall.registry.tombstone(["a"])
+    hall.move(0)
+    await hall.library.follow()
+    assert hall.library.pointer.canary is None
+    assert (await hall.library.retrieve(Query("pump"), STAFF, hall.versions[0], 1)).hits == ()
+    hall.gate.set()
+    while not hall.opened[1:]:
+        await asyncio.sleep(0.001)
+    assert (await hall.library.retrieve(Query("pump"), STAFF, hall.versions[1], 1)).hits == ()
+
+
+async def test_only_what_was_stable_ever_stands_in(hall: Hall) -> None:
+    await hall.point(0)
+    await hall.asked(4)  # open, and admitted by nobody
+    hall.failing[hall.versions[1]] = IncompatibleIndex("built with another embedder")
+    await hall.point(1)
+    _, version, notes = await hall.asked(1)
+    assert version == hall.versions[0]
+    assert "could not be opened here: built with another embedder" in notes[0]
+
+
+async def test_a_stand_in_stays_open_however_many_others_are_asked_for(hall: Hall) -> None:
+    await hall.point(0)
+    hall.failing[hall.versions[1]] = IncompatibleIndex("built with another embedder")
+    hall.move(1)
+    hall.move(1)  # twice, so that it is no longer the previous one either
+    hall.registry.move(_forgetting(hall))
+    await hall.library.refresh()
+    for version in (2, 3, 4):
+        await hall.asked(version)
+    assert (await hall.asked(1))[1] == hall.versions[0]
+
+
+def _forgetting(hall: Hall) -> Move:
+    before = hall.registry.rollout()
+    return Move(Verb.PROMOTE, "", "a test", before, replace(before, previous=None, revision=before.revision + 1))
+
+
+async def test_a_version_whose_folder_arrives_late_is_tried_again_and_one_of_another_encoder_is_not(
+    hall: Hall,
+) -> None:
+    hall.failing = {hall.versions[1]: StorageError("not here"), hall.versions[0]: IncompatibleIndex("other encoder")}
+    hall.move(0)
+    hall.move(2, 1)
+    assert await hall.follow_until(lambda: hall.opened.count(hall.versions[1]) == 3)
+    assert hall.opened.count(hall.versions[0]) == 1
+    del hall.failing[hall.versions[1]]
+    assert await hall.follow_until(lambda: hall.is_open(1))
+    assert await hall.asked(1) == ("The pump of build 1 runs.", hall.versions[1], ())
+    assert set(hall.library.problems) == {hall.versions[0]}
+
+
+async def test_what_goes_wrong_in_the_background_is_told_by_the_next_look_and_tried_again(hall: Hall) -> None:
+    await hall.point(0)
+    hall.failing[hall.versions[1]] = MemoryError("no room")
+    hall.move(0, 1)
+    with pytest.raises(MemoryError, match="no room"):
+        await hall.follow_until(lambda: hall.is_open(1))
+    hall.failing.clear()
+    assert await hall.follow_until(lambda: hall.is_open(1))
+
+
+async def test_many_askers_of_an_unknown_move_look_once_or_twice_and_not_each(hall: Hall) -> None:
+    await hall.point(0)
+    hall.gate.clear()
+    hall.move(0, 1)
+    before = hall.registry.reads
+    found = await asyncio.gather(*(hall.asked(1) for _ in range(20)))
+    assert {version for _, version, _ in found} == {hall.versions[0]}
+    assert hall.registry.reads - before <= 2
+    hall.gate.set()
 
 
 async def test_a_tombstone_reaches_every_open_version_and_those_opened_later(hall: Hall) -> None:

@@ -3,11 +3,11 @@
 import asyncio
 import pickle
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
-from domain.errors import StageFailed, StorageError
+from domain.errors import StageFailed, StorageError, TidegateError
 from domain.prompt import PromptPlan
 from domain.types import Delta, Draft, Query, StopReason
 from serving.deployments.generator import GeneratorHost
@@ -28,12 +28,16 @@ class FakeLibrary(FakeRetriever):
     refreshes: int = 0
     trouble: Exception | None = None
     ready: bool = False
+    problems: dict[str, TidegateError] = field(default_factory=dict)
 
     async def refresh(self) -> None:
         self.refreshes += 1
         if self.trouble:
             raise self.trouble
         self.ready = True
+
+    async def follow(self) -> None:
+        await self.refresh()
 
 
 async def test_rewriter_reranker_and_generator_pass_on_what_they_host() -> None:
@@ -149,6 +153,16 @@ async def test_a_registry_that_fails_later_is_told_once_and_the_library_goes_on_
     await host.check_health()
     assert (await host.retrieve(Query("gate"), PUBLIC, "v1", 3)).hits
     assert len([record for record in caplog.records if "The disk is away" in record.getMessage()]) == 1
+    host.close()
+
+
+async def test_a_version_that_does_not_open_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    library = FakeLibrary(hits(TIDE), problems={"v2": StorageError("It is damaged.")})
+    host = RetrieverHost(lambda: library, refresh_s=0.005)
+    await host.check_health()
+    assert await soon(lambda: library.refreshes > 5)
+    told = "The library is not up to date (version v2: It is damaged.): the open versions keep answering."
+    assert caplog.messages == [told]
     host.close()
 
 
