@@ -2,10 +2,13 @@
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
 
-from domain.errors import TidegateError
+from domain.errors import NotFound, StorageError, TidegateError
 from domain.prompt import PromptPlan
-from domain.releases import Observation
+from domain.releases import Decision, IndexVersion, Move, Observation, Rollout
+from domain.rollout import arriving, check_removable, moved_meanwhile
 from domain.types import (
     Ask,
     Chunk,
@@ -169,3 +172,80 @@ class FakeObservations:
         if self.error:
             raise self.error
         return tuple(sorted(self.kept.get((canary, began), ()), key=lambda one: (one.at, one.trace_id)))
+
+
+class MemoryRegistry:
+    """An index registry without a disk. A version in `damaged` is no longer what was published; with `illegible`
+    the ledger cannot be read.
+    """
+
+    def __init__(self) -> None:
+        self.damaged: set[str] = set()
+        self.illegible = False
+        self._versions: dict[str, tuple[IndexVersion, Path]] = {}
+        self._decisions: dict[str, list[Decision]] = {}
+        self._moves: list[Move] = []
+        self._lock = Lock()
+
+    def publish(self, staged: Path, version: IndexVersion) -> bool:
+        if not version.id.isalnum():
+            raise NotFound(f"'{version.id}' is no version name.", "version")
+        with self._lock:
+            new = version.id not in self._versions
+            self._versions.setdefault(version.id, (version, staged))
+            return new
+
+    def folder(self, version: str) -> Path:
+        if version not in self._versions:
+            there = ", ".join(sorted(self._versions)) or "none yet"
+            raise NotFound(f"Index version '{version}' does not exist; there are: {there}.", "version")
+        return self._versions[version][1]
+
+    def versions(self) -> tuple[IndexVersion, ...]:
+        return tuple(sorted((v for v, _ in self._versions.values()), key=lambda v: (v.built_at, v.id)))
+
+    def record(self, decision: Decision) -> None:
+        self.folder(decision.binding.version)
+        self._decisions.setdefault(decision.binding.version, []).append(decision)
+
+    def decisions(self, version: str) -> tuple[Decision, ...]:
+        self.folder(version)
+        return tuple(self._decisions.get(version, ()))
+
+    def rollout(self) -> Rollout:
+        return self._moves[-1].after if self._moves else Rollout()
+
+    def move(self, move: Move) -> None:
+        if move.after != move.before and move.after.revision != move.before.revision + 1:
+            raise ValueError(f"a move from revision {move.before.revision} to {move.after.revision}: this is a bug")
+        with self._lock:
+            if (current := self.rollout()) != move.before:
+                raise moved_meanwhile(move.before, current, self._moves[-1] if self._moves else None)
+            for version in arriving(move.before, move.after):
+                self.folder(version)
+            if move.after != move.before:
+                self._moves.append(move)
+
+    def ledger(self) -> tuple[Move, ...]:
+        if self.illegible:
+            raise StorageError("ledger.jsonl, line 1 is damaged: restore it from a backup or remove it.")
+        return tuple(self._moves)
+
+    def remove(self, version: str) -> None:
+        with self._lock:
+            self.folder(version)
+            check_removable(version, self.rollout())
+            del self._versions[version]
+            self.damaged.discard(version)
+
+    def verify(self, version: str) -> None:
+        self.folder(version)
+        if version in self.damaged:
+            raise StorageError(f"Index version {version} is not what was published under that name.")
+
+    def tombstones(self) -> frozenset[str]:
+        return frozenset()
+
+    def lose(self, version: str) -> None:
+        """Its folder is deleted by hand, whoever needs it."""
+        del self._versions[version]

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -10,14 +11,21 @@ from threading import Barrier
 
 import pytest
 
-from domain.errors import NotFound, PointerMoved
+from domain.errors import BadRequest, NotFound, PointerMoved, StorageError
 from domain.ports import IndexRegistry
 from domain.releases import Binding, Decision, IndexVersion, Move, Outcome, Rollout, Verb, Verdict
+from domain.types import Document
+from retrieval.building import build
+from retrieval.embedding import HashingEmbedder
 from retrieval.registry import FolderRegistry
+from tests.fakes import MemoryRegistry
 
 V1, V2, V3 = (f"v{i:012x}" for i in (1, 2, 3))
 
-REGISTRIES: dict[str, Callable[[Path], IndexRegistry]] = {"folder": lambda path: FolderRegistry(path / "library")}
+REGISTRIES: dict[str, Callable[[Path], IndexRegistry]] = {
+    "folder": lambda path: FolderRegistry(path / "library"),
+    "fake": lambda path: MemoryRegistry(),
+}
 
 
 @pytest.fixture(params=sorted(REGISTRIES))
@@ -151,6 +159,116 @@ def test_a_move_that_skips_or_repeats_a_revision_is_a_bug(registry: IndexRegistr
     for revision in (0, 2):
         with pytest.raises(ValueError, match="this is a bug"):
             registry.move(move(Rollout(), Rollout(share=0.5, revision=revision)))
+
+
+def test_every_move_is_in_the_ledger_as_it_was_made(registry: IndexRegistry, tmp_path: Path) -> None:
+    publish(registry, tmp_path, V1, V2)
+    pointers = [Rollout(), Rollout(stable=V1, revision=1), Rollout(V1, V2, 0.05, None, 2, began=2, auto=True)]
+    made = [
+        replace(move(pointers[0], pointers[1], "Zoë", "a first one: ü\n"), decision=decision(V1)),
+        replace(move(pointers[1], pointers[2]), verb=Verb.CANARY, noticed_at="2026-01-31T11:59:59.500+00:00"),
+    ]
+    assert registry.ledger() == ()
+    for i, each in enumerate(made, 1):
+        registry.move(each)
+        assert registry.ledger() == tuple(made[:i])
+
+
+def test_a_move_that_is_refused_or_moves_nothing_leaves_no_line(registry: IndexRegistry, tmp_path: Path) -> None:
+    publish(registry, tmp_path, V1)
+    first = Rollout(stable=V1, revision=1)
+    registry.move(move(Rollout(), first))
+    with pytest.raises(PointerMoved):
+        registry.move(move(Rollout(), first))
+    with pytest.raises(NotFound):
+        registry.move(move(first, Rollout(stable=V2, previous=V1, revision=2)))
+    registry.move(move(first, first))
+    assert [each.after.revision for each in registry.ledger()] == [1]
+
+
+def test_who_comes_too_late_is_told_who_moved_the_pointer(registry: IndexRegistry, tmp_path: Path) -> None:
+    publish(registry, tmp_path, V1, V2)
+    registry.move(move(Rollout(), Rollout(stable=V1, revision=1), "the night shift"))
+    with pytest.raises(
+        PointerMoved,
+        match=f"the night shift made a promote move at 2026-01-31T12:00:00.000\\+00:00, "
+        f"from nothing stable, no canary to stable {V1}, no canary",
+    ):
+        registry.move(move(Rollout(), Rollout(stable=V2, revision=1), "the day shift"))
+
+
+def test_the_clock_may_go_backwards(registry: IndexRegistry, tmp_path: Path) -> None:
+    registry.publish(staged(tmp_path, V1), version(V1, "2999-01-01T00:00:00+00:00"))
+    registry.publish(staged(tmp_path, V2), version(V2, "1999-01-01T00:00:00+00:00"))
+    first, second = Rollout(stable=V1, revision=1), Rollout(stable=V2, previous=V1, revision=2)
+    registry.move(replace(move(Rollout(), first), at="2999-01-02T00:00:00.000+00:00"))
+    registry.move(replace(move(first, second), at="1999-01-02T00:00:00.000+00:00"))
+    assert [(each.after.revision, each.at[:4]) for each in registry.ledger()] == [(1, "2999"), (2, "1999")]
+    assert [there.id for there in registry.versions()] == [V2, V1]
+
+
+def test_a_canary_can_be_left_although_stable_is_gone(registry: IndexRegistry, tmp_path: Path) -> None:
+    publish(registry, tmp_path, V1, V2)
+    first, second = Rollout(stable=V1, revision=1), Rollout(V1, V2, 0.05, revision=2, began=2)
+    registry.move(move(Rollout(), first))
+    registry.move(move(first, second))
+    lose(registry, V1)
+    registry.move(move(second, Rollout(stable=V1, revision=3)))
+    assert registry.rollout() == Rollout(stable=V1, revision=3)
+
+
+def lose(registry: IndexRegistry, id: str) -> None:
+    """Somebody deletes the version's folder by hand."""
+    if isinstance(registry, MemoryRegistry):
+        registry.lose(id)
+    else:
+        shutil.rmtree(registry.folder(id))
+
+
+def test_a_removed_version_is_gone_and_its_decisions_stay(registry: IndexRegistry, tmp_path: Path) -> None:
+    publish(registry, tmp_path, V1, V2)
+    registry.record(decision(V1))
+    registry.remove(V1)
+    assert [there.id for there in registry.versions()] == [V2]
+    with pytest.raises(NotFound, match=f"there are: {V2}"):
+        registry.folder(V1)
+    with pytest.raises(NotFound):
+        registry.remove(V1)
+    with pytest.raises(NotFound):
+        registry.move(move(Rollout(), Rollout(stable=V1, revision=1)))
+    assert registry.publish(staged(tmp_path, "again"), version(V1)) is True
+    assert registry.decisions(V1) == (decision(V1),)
+
+
+def test_what_the_pointer_names_is_not_removed(registry: IndexRegistry, tmp_path: Path) -> None:
+    publish(registry, tmp_path, V1, V2, V3)
+    registry.move(move(Rollout(), Rollout(stable=V2, canary=V3, share=0.1, previous=V1, revision=1)))
+    for id, role in ((V1, "what a rollback goes back to"), (V2, "stable"), (V3, "the canary")):
+        with pytest.raises(BadRequest, match=f"{id} is {role} and stays"):
+            registry.remove(id)
+    assert len(registry.versions()) == 3
+
+
+def test_a_version_is_what_its_name_says_until_it_is_changed(registry: IndexRegistry, tmp_path: Path) -> None:
+    built = genuine(tmp_path)
+    registry.publish(tmp_path / "genuine" / "versions" / built.id, built)
+    registry.verify(built.id)
+    if isinstance(registry, MemoryRegistry):
+        registry.damaged.add(built.id)
+    else:
+        with (registry.folder(built.id) / "chunks.jsonl").open("ab") as file:
+            file.write(b" ")
+    with pytest.raises(StorageError, match=f"{built.id} is not what was published"):
+        registry.verify(built.id)
+    with pytest.raises(NotFound):
+        registry.verify(V1)
+
+
+def genuine(tmp_path: Path) -> IndexVersion:
+    """A version of one document, built below `genuine`."""
+    gate = Document("a", "", "The gate opens at high water.", "", "", "", frozenset({"staff"}), "harbour", "")
+    elsewhere = FolderRegistry(tmp_path / "genuine")
+    return build([gate], embedder=HashingEmbedder(8), registry=elsewhere, staging=tmp_path / "staging").version
 
 
 def test_of_many_racing_moves_exactly_one_wins_each_revision(registry: IndexRegistry, tmp_path: Path) -> None:
