@@ -21,6 +21,7 @@ HOMES = {
     "transformers": {"retrieval/neural.py"},
     "faiss": {"retrieval/faiss_arm.py"},
     "mlflow": {"eval/tracking.py"},
+    "matplotlib": {"eval/plots.py"},
     "boto3": {"tidegate/compose.py"},
     "ray": {"serving/graph.py", "serving/ray_home.py", "serving/remote.py", "serving/deployments"},
 }

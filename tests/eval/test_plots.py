@@ -1,0 +1,79 @@
+"""Pictures of an evaluation: the same for the same numbers, and every number on them is one that was given."""
+
+import random
+import re
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+
+from domain.evaluation import ALL, Difference, Estimate
+from eval.plots import by_metric, by_slice, differences, latencies, png, recall_curve, svg
+
+WHOLE = Estimate(0.81, 0.79, 0.83, 900)
+SLICES = {"type=null": Estimate(0.5, None, None, 3), ALL: WHOLE, "hops=2": Estimate(0.75, 0.6, 0.9, 40)}
+DROP = Difference("recall@6", ALL, Estimate(-0.035, -0.05, -0.02, 880), max_drop=0.02)
+DRAWN = {
+    "by_slice": lambda: by_slice("recall@6", SLICES, 0.7),
+    "by_metric": lambda: by_metric({"recall@6": WHOLE, "success": Estimate(1, 0.99, 1, 900)}, {"recall@6": 0.7}, "v2"),
+    "differences": lambda: differences([DROP], "v2", "v1"),
+    "recall_curve": lambda: recall_curve({"v2": {1: Estimate(0.4, 0.3, 0.5, 9), 6: WHOLE}, "v1": {1: WHOLE, 6: WHOLE}}),
+    "latencies": lambda: latencies([10.0, 20.0, 30.0, 400.0]),
+}
+
+
+def words(picture: str) -> list[str]:
+    """Every text that stands in an SVG, in its order."""
+    root = ElementTree.fromstring(picture)
+    return [text for element in root.iter() if element.tag.endswith("text") and (text := "".join(element.itertext()))]
+
+
+@pytest.mark.parametrize("name", sorted(DRAWN))
+def test_the_same_numbers_give_the_same_bytes(name: str) -> None:
+    once, again = DRAWN[name](), DRAWN[name]()
+    assert png(once) == png(again)
+    assert svg(once) == svg(again)
+    assert png(once).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", sorted(DRAWN))
+def test_a_picture_for_a_page_loads_nothing_and_says_no_date(name: str) -> None:
+    picture = svg(DRAWN[name]())
+    assert picture.startswith("<svg")
+    assert not re.search(r"<image|<script|href=\"(?!#)|20[0-9]{2}-[0-9]{2}", picture)
+
+
+def test_a_slice_shows_its_mean_interval_and_count_and_all_questions_stand_first() -> None:
+    told = words(svg(by_slice("recall@6", SLICES, 0.7)))
+    assert [text for text in told if "=" in text or text == "all questions"] == ["all questions", "hops=2", "type=null"]
+    assert "0.810   0.790 to 0.830   n 900" in told
+    assert "0.500   no interval   n 3" in told
+    assert "floor 0.7" in told
+
+
+def test_a_difference_carries_its_sign() -> None:
+    told = words(svg(differences([DROP], "v2", "v1")))
+    assert "-0.035   -0.050 to -0.020   n 880" in told
+    assert "v2 against v1" in told
+
+
+def test_percentiles_are_times_that_were_measured() -> None:
+    # Of 1..100 ms the median is the 51st, as 50 are below it; 95 are below the 96th, 99 below the 100th.
+    times = [float(ms) for ms in range(1, 101)]
+    random.Random(3).shuffle(times)
+    told = [text.strip() for text in words(svg(latencies(times)))]
+    assert [text for text in told if text.startswith("p")] == ["p50 51 ms", "p95 96 ms", "p99 100 ms"]
+
+
+def test_versions_that_end_alike_are_labelled_one_above_the_other() -> None:
+    figure = recall_curve({name: {1: WHOLE, 6: WHOLE} for name in ("v1", "v2", "v3")})
+    heights = sorted(text.xy[1] for text in figure.axes[0].texts)
+    assert all(above - below >= 0.05 - 1e-9 for below, above in pairwise(heights))
+
+
+def test_drawing_leaves_the_settings_of_matplotlib_as_they_were() -> None:
+    from matplotlib import rcParams
+
+    before = dict(rcParams)
+    png(DRAWN["differences"]())
+    assert dict(rcParams) == before
