@@ -9,6 +9,8 @@ from enum import StrEnum
 
 from domain.releases import Evidence, Outcome, Rollout
 
+UNDECIDED = "Undecided after"  # so begins the reason of a canary whose time was over, for who reads the ledger
+
 
 class Step(StrEnum):
     """What to do next with a canary."""
@@ -54,7 +56,7 @@ def advise(rollout: Rollout, evidence: Evidence, elapsed_s: float, ramp: Ramp) -
     if evidence.outcome in (Outcome.FAIL, Outcome.ERROR):
         return Advice(Step.ROLL_BACK, f"{told} ({counted}).")
     if elapsed_s >= ramp.timeout_s:
-        return Advice(Step.ROLL_BACK, f"Undecided after {elapsed_s:.0f} s, all the time it had: {told} ({counted}).")
+        return Advice(Step.ROLL_BACK, f"{UNDECIDED} {elapsed_s:.0f} s, all the time it had: {told} ({counted}).")
     if evidence.outcome is Outcome.INCONCLUSIVE:
         return Advice(Step.WAIT, f"{told} ({counted}).")
     return _forward(rollout, evidence, ramp, counted)
