@@ -177,6 +177,8 @@ def finish(facts: dict[str, Any], results: "Sequence[Result]", as_json: bool) ->
 
 
 def _written(value: object) -> str:
+    from tidegate.effective import shown
+
     if isinstance(value, tuple):
-        return json.dumps(list(value))
+        return json.dumps(shown("", value))
     return str(value)

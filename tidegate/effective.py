@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from tidegate.settings import Section
+from tidegate.section import Section
 
 # Where and how large the service runs, and what it is measured on: none of it changes an answer. Timeouts are *not*
 # here, because a stage that is cut short answers differently; neither are model folders and files, because another
@@ -21,13 +21,11 @@ NOT_SERVED = frozenset(
 
 
 def leaves(section: Section, under: str = "") -> Iterator[tuple[str, object]]:
-    """Every (key path, value) in the order of this file; a mapping gives one leaf per key."""
+    """Every (key path, value) in the order of settings.py; a list is one leaf."""
     for key in type(section).model_fields:
         value, path = getattr(section, key), f"{under}{key}"
         if isinstance(value, Section):
             yield from leaves(value, f"{path}.")
-        elif isinstance(value, Mapping):
-            yield from ((f"{path}.{name}", inner) for name, inner in sorted(value.items()))
         else:
             yield path, value
 
@@ -50,6 +48,8 @@ def shown(path: str, value: object) -> object:
     """The value as plain JSON data that may be printed: secrets and credentials in addresses are masked."""
     if isinstance(value, SecretStr) or (_SECRET_KEY.search(path) and value is not None):
         return MASK
+    if isinstance(value, Section):  # an item of a list: only what was written, or every gate would be six keys long
+        return {key: shown(f"{path}.{key}", inner) for key, inner in value.model_dump(exclude_defaults=True).items()}
     if isinstance(value, tuple | list):
         return [shown(path, item) for item in value]
     if isinstance(value, Mapping):

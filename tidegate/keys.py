@@ -1,13 +1,15 @@
 """What may be written where: the keys there are, what each one takes, and the nearest valid spelling of a wrong one.
 
-Everything is derived from the models in settings.py. A key is a path with dots: `retrieval.k1`. The one mapping,
-`evaluation.floors`, is treated as a section whose keys are names of metrics.
+Everything is derived from the models in settings.py. A key is a path with dots: `retrieval.k1`. The gate list is a
+value, and its gates over all questions are sections too, so that one bound can be amended:
+`evaluation.gates.recall@6.floor`.
 """
 
 import difflib
 import json
 import math
 import os
+import re
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -20,9 +22,12 @@ from pydantic.fields import FieldInfo
 
 from tidegate import yamlfile
 from tidegate.effective import shown
-from tidegate.settings import DEFAULT_FLOORS, PLAIN, RANKED, Section, Settings
+from tidegate.section import Section
+from tidegate.settings import Settings
+from tidegate.settings_release import DEFAULT_GATES, PLAIN, RANKED, GateLine
 
-FLOORS = "evaluation.floors"
+GATES = "evaluation.gates"
+AMENDABLE = ("floor", "max_drop", "min_items", "advisory")  # metric and slice are what a gate is found by
 TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -35,29 +40,52 @@ class Unreadable(Exception):
 
 def field_of(key: str) -> FieldInfo | None:
     """The field a value may be written to, or None for a section and for what does not exist."""
-    above, _, name = key.rpartition(".")
-    return _fields().get(FLOORS if above == FLOORS and name else key) if key != FLOORS else None
+    gate, _, name = key.rpartition(".")
+    if gate.startswith(f"{GATES}.") and name in AMENDABLE and _is_metric(gate.removeprefix(f"{GATES}.")):
+        return GateLine.model_fields[name]
+    return _fields().get(key)
 
 
 def children(key: str) -> tuple[str, ...]:
     """The names that may stand below a section (`""` is the top); empty for anything else."""
+    if key.startswith(f"{GATES}.") and _is_metric(key.removeprefix(f"{GATES}.")):
+        return AMENDABLE
     return _sections().get(key, ())
 
 
 def nearest_key(key: str) -> str:
     """The existing key most like a wrong one, or "": among its siblings, by whole path, by last name."""
     *above, name = key.split(".")
-    every = [*(path for path in _fields() if path != FLOORS), *(f"{FLOORS}.{metric}" for metric in DEFAULT_FLOORS)]
+    if key.startswith(f"{GATES}."):
+        return _nearest_amendment(key)
+    every = [*_fields(), *(f"{GATES}.{gate.metric}.floor" for gate in DEFAULT_GATES if gate.floor is not None)]
     siblings = children(".".join(above))
-    if ".".join(above) == FLOORS:
-        siblings += tuple(f"{metric}@{name.partition('@')[2] or 6}" for metric in RANKED)
     if near := difflib.get_close_matches(name, siblings, n=1):
         return ".".join([*above, near[0]])
     if near := difflib.get_close_matches(key, every, n=1, cutoff=0.8):
         return near[0]
     by_name = {path.rpartition(".")[2]: path for path in reversed(every)}
+    by_name |= {gate.metric: f"{GATES}.{gate.metric}.floor" for gate in DEFAULT_GATES if gate.floor is not None}
     near = difflib.get_close_matches(name, by_name, n=1, cutoff=0.55)
     return by_name[near[0]] if near else ""
+
+
+def _nearest_amendment(key: str) -> str:
+    """The amendment of a gate most like a wrong one, or "" when not even its metric is near to one there is."""
+    metric, _, name = key.removeprefix(f"{GATES}.").partition(".")
+    near = metric if _is_metric(metric) else nearest_metric(metric)
+    names = difflib.get_close_matches(name, AMENDABLE, n=1) or ["floor"]
+    return f"{GATES}.{near}.{names[0]}" if near else ""
+
+
+def nearest_metric(name: str) -> str:
+    """The metric most like a wrong one, or ""."""
+    there = (*(f"{ranked}@{name.partition('@')[2] or 6}" for ranked in RANKED), *PLAIN)
+    return next(iter(difflib.get_close_matches(name, filter(_is_metric, there), n=1)), "")
+
+
+def _is_metric(name: str) -> bool:
+    return name in PLAIN or bool(re.fullmatch(rf"({'|'.join(RANKED)})@[1-9][0-9]{{0,3}}", name))
 
 
 @cache
@@ -67,7 +95,7 @@ def _fields() -> Mapping[str, FieldInfo]:
 
 @cache
 def _sections() -> Mapping[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {FLOORS: (*DEFAULT_FLOORS, *PLAIN)}
+    found: dict[str, tuple[str, ...]] = {}
     for key in _fields():
         parts = key.split(".")
         for depth in range(len(parts)):
@@ -93,8 +121,6 @@ def wanted(field: FieldInfo) -> str:
     kind, notes, optional = _kind(field)
     if typing.get_origin(kind) is Literal:
         text = f"one of {', '.join(typing.get_args(kind))}"
-    elif kind is tuple:
-        text = "a list of names"
     elif kind in (int, float):
         low, high = (n.ge for n in notes if isinstance(n, Ge)), (n.le for n in notes if isinstance(n, Le))
         text = f"a {'whole ' if kind is int else ''}number from {next(low)} to {next(high)}"
@@ -119,19 +145,19 @@ def from_yaml(field: FieldInfo, value: object, base: Path) -> object:
 def from_text(field: FieldInfo, text: str, base: Path) -> object:
     """A variable's or option's text as the model takes it; what it means depends on the field. Raises Unreadable."""
     kind, _, optional = _kind(field)
-    plain = text.strip()
-    if not plain:
+    bare = text.strip()
+    if not bare:
         raise Unreadable
-    if optional and plain == "null":
+    if optional and bare == "null":
         return None
     if kind in (int, float):
-        return _number(plain)
+        return _number(bare)
     if kind is bool:
-        if plain.lower() not in TRUE + FALSE:
+        if bare.lower() not in TRUE + FALSE:
             raise Unreadable
-        return plain.lower() in TRUE
+        return bare.lower() in TRUE
     if kind is tuple:
-        return _list(plain)
+        return _list(bare)
     return from_yaml(field, text, base)
 
 
@@ -155,12 +181,10 @@ def printable(key: str, value: object) -> str:
 
 
 def _kind(field: FieldInfo) -> tuple[Any, tuple[object, ...], bool]:
-    """(bare type, constraints, may be null). `tuple` stands for a list of names; a floor's kind is its number's."""
+    """(bare type, constraints, may be null). `tuple` stands for a list of anything."""
     kind: Any = field.annotation  # Any: pydantic's own word for a type expression
     notes: tuple[object, ...] = tuple(field.metadata)
     optional = False
-    if typing.get_origin(kind) is Mapping:  # never reached for sections; a floor may be removed
-        kind, optional = typing.get_args(kind)[1], True
     if typing.get_origin(kind) in (Union, types.UnionType):
         (kind,), optional = (arm for arm in typing.get_args(kind) if arm is not type(None)), True
     if typing.get_origin(kind) is Annotated:
@@ -186,4 +210,11 @@ def _list(text: str) -> object:
     entries, faults = yamlfile.read(f"list: {text}")
     if faults or len(entries) != 1:
         raise Unreadable
-    return entries[0].value
+    return plain(entries[0].value)
+
+
+def plain(value: object) -> object:
+    """What a YAML file holds without its line numbers: mappings, lists and scalars."""
+    if isinstance(value, tuple):
+        return {entry.key: plain(entry.value) for entry in value}
+    return [plain(item) for item in value] if isinstance(value, list) else value

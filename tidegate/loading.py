@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from domain.errors import ConfigError
-from tidegate import keys, yamlfile
+from tidegate import gatelist, keys, yamlfile
 from tidegate.effective import leaves
 from tidegate.settings import Settings
 
@@ -71,6 +71,7 @@ class Loaded:
 class _Given:
     value: object
     origin: str
+    places: gatelist.Places = ()  # of the gates in a list of gates
 
 
 _Layer = dict[str, _Given]
@@ -89,14 +90,34 @@ def load(path: Path | None, env: Mapping[str, str], overrides: Mapping[str, obje
     given["data_dir"] = _Given(base / Settings().data_dir, "default")
     notes: list[str] = []
     if file:
-        given |= _from_file(file, _label(file, cwd), problems, notes)
-    given |= _from_env(env, cwd, problems)
-    given |= _from_overrides(overrides, cwd, problems)
+        given = _over(given, _from_file(file, _label(file, cwd), problems, notes))
+    given = _over(given, _from_env(env, cwd, problems))
+    given = _over(given, _from_overrides(overrides, cwd, problems))
+    given = _with_amended_gates(given)
     settings = _validated(given, problems)
     if problems or settings is None:
         raise InvalidSettings(sorted(problems, key=_in_reading_order))
     origins = {key: given[key].origin for key, _ in leaves(settings)}
     return Loaded(settings, origins, file, tuple(notes))
+
+
+def _over(given: _Layer, layer: _Layer) -> _Layer:
+    """The layer on top: its values win, and a list of gates also over every amendment from below."""
+    replaced = keys.GATES in layer
+    return {key: one for key, one in given.items() if not (replaced and _amends(key))} | layer
+
+
+def _with_amended_gates(given: _Layer) -> _Layer:
+    amendments = {key: one for key, one in given.items() if _amends(key)}
+    if not amendments:
+        return given
+    base = given[keys.GATES]
+    rows = gatelist.amend(base.value, {key[len(keys.GATES) + 1 :]: one.value for key, one in amendments.items()})
+    return given | {keys.GATES: _Given(rows, next(reversed(amendments.values())).origin, base.places)}
+
+
+def _amends(key: str) -> bool:
+    return key.startswith(f"{keys.GATES}.")
 
 
 # ---------------------------------------------------------------------------------------------- the file
@@ -157,23 +178,18 @@ def _entries(
 ) -> Iterator[tuple[str, _Given]]:
     """The (key path, given) of everything below `under`; what stands where it cannot becomes a problem."""
     for entry in entries:
-        key, place, value = f"{under}{entry.key}", f"{label}:{entry.line}", _plain(entry.value)
+        key, place, value = f"{under}{entry.key}", f"{label}:{entry.line}", keys.plain(entry.value)
         field = keys.field_of(key)
         if "." in entry.key:
             section, _, name = entry.key.rpartition(".")
             problems.append(Problem(place, key, f"has a dot in it, wanted `{section}:` with `{name}:` below it"))
-        elif field:
-            yield key, _Given(keys.from_yaml(field, value, base), place)
+        elif field and not (key == keys.GATES and value and isinstance(entry.value, tuple)):  # below it are amendments
+            places = gatelist.places(entry.value, label) if key == keys.GATES else ()
+            yield key, _Given(keys.from_yaml(field, value, base), place, places)
         elif isinstance(entry.value, tuple) and entry.value:  # a section; in an unknown one each lost value is named
             yield from _entries(entry.value, f"{key}.", label, base, problems)
         elif not keys.children(key) or value:  # a section with nothing below it sets nothing, and that is fine
             problems.append(_unknown(place, key, value))
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, tuple):
-        return {entry.key: _plain(entry.value) for entry in value}
-    return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
 def _label(file: Path, cwd: Path) -> str:
@@ -237,9 +253,9 @@ def _text_layer(key: str, text: str, place: str, cwd: Path, problems: list[Probl
 def _validated(given: _Layer, problems: list[Problem]) -> Settings | None:
     tree: dict[str, Any] = {}  # Any: nested as pydantic takes it
     for key, one in given.items():
+        if _amends(key):
+            continue  # in the list by now
         *above, name = key.split(".")
-        if one.value is None and ".".join(above) == keys.FLOORS:
-            continue  # a floor set to null is removed
         node = tree
         for section in above:
             node = node.setdefault(section, {})
@@ -260,6 +276,9 @@ def _problems(detail: ErrorDetails, given: _Layer) -> Iterator[Problem]:
             one = given.get(path) or _below(path, given)
             yield Problem(one.origin, path, f"got {keys.printable(path, one.value)}, wanted {want}")
         return
+    if under.startswith(f"{keys.GATES}."):
+        yield _gate_problem(detail, given)
+        return
     path = next(key for key in (under, under.rpartition(".")[0]) if key in given)  # an item of a list is its key's
     field, one = keys.field_of(path), given[path]
     if detail["loc"][-1] == "[key]" or field is None:
@@ -267,6 +286,16 @@ def _problems(detail: ErrorDetails, given: _Layer) -> Iterator[Problem]:
     else:
         text = f"got {keys.printable(path, one.value)}, wanted {keys.wanted(field)}"
         yield Problem(one.origin, path, text, keys.nearest_word(field, one.value))
+
+
+def _gate_problem(detail: ErrorDetails, given: _Layer) -> Problem:
+    """A problem of one gate, at the line of its key, or wherever that key was amended."""
+    one, index = given[keys.GATES], int(detail["loc"][2])
+    name, text, near = gatelist.explain(detail, one.value)
+    there = one.places[index] if index < len(one.places) else {}
+    amended = [given[key] for key in given if _amends(key) and key.rpartition(".")[2] == name and not there.get(name)]
+    place = there.get(name) or (amended[-1].origin if amended else there.get("", one.origin))
+    return Problem(place, f"{keys.GATES}[{index + 1}]" + (f".{name}" if name else ""), text, near)
 
 
 def _below(section: str, given: _Layer) -> _Given:

@@ -1,73 +1,23 @@
 """Every number and name a person can set, as frozen data with bounds; no logic beyond "these two cannot both stand".
 
-`Settings()` is what an installation without a file runs with. Reading files, variables and `--set` is loading.py;
-printing and hashing them is effective.py; turning them into objects is compose.py. examples/tidegate.yaml is this
-file as YAML, complete.
+`Settings()` is what an installation without a file runs with. How a version reaches people is settings_release.py.
+Reading files, variables and `--set` is loading.py; printing and hashing them is effective.py; turning them into
+objects is compose.py. examples/tidegate.yaml is both files as YAML, complete.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, StringConstraints
 
-# The text beside a pattern is what an error says is wanted.
-Name = Annotated[str, StringConstraints(max_length=200, pattern=r"^\S(.*\S)?$"), "text without blanks at its ends"]
+from tidegate.section import Folder, Name, Names, Seconds, Section, Share
+from tidegate.settings_release import Canary, Evaluation, Tracking
+
 ModelId = Annotated[str, StringConstraints(max_length=2048, pattern=r"^[\w.:/-]+$"), "a model id without blanks"]
 Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$"), "a region like eu-central-1"]
 Url = Annotated[str, StringConstraints(max_length=2048, pattern=r"^https?://[^\s/]\S*$"), "an http(s) address"]
-
-
-def _named(value: object) -> object:
-    """Refuses a blank path, which would mean the folder that one happens to stand in."""
-    if isinstance(value, str) and not value.strip():
-        raise ValueError("blank")
-    return value
-
-
-# Strict mode would refuse the text a YAML file can hold.
-Folder = Annotated[Path, BeforeValidator(_named), Field(strict=False)]
-Names = Annotated[tuple[Name, ...], Field(strict=False)]  # ... and the list
-Share = Annotated[float, Field(ge=0, le=1)]
-Seconds = Annotated[float, Field(ge=0.001, le=600)]
-Shares = Annotated[tuple[Annotated[float, Field(gt=0, lt=1)], ...], Field(strict=False, min_length=1, max_length=20)]
-TrackingUri = Annotated[
-    str,
-    StringConstraints(max_length=2048, pattern=r"^(https?|sqlite|postgresql|mysql|file)(\+\w+)?://\S+$"),
-    "an address like http://host:5000 or sqlite:///path",
-]
 Replicas = Annotated[int, Field(ge=1, le=1000)]
-
-# The names of eval/metrics.py and the gates of eval/gates.py, written again (a test compares them) because those
-# modules bring an HTTP client, and the command line must start at once.
-RANKED = ("recall", "ndcg", "mrr", "evidence_recall", "full_chain_recall")  # written with a cutoff: recall@6
-PLAIN = (
-    "citation_precision", "citation_recall", "answer_correctness", "abstention", "abstention_precision",
-    "no_over_refusal", "answered", "grounded", "success", "within_slo", "within_cost",
-)  # fmt: skip
-REQUIRED = {
-    "recall": ("recall", "evidence_recall", "full_chain_recall"),
-    "citation": ("citation_recall", "citation_precision"),
-}
-Metric = Annotated[str, StringConstraints(pattern=rf"^(({'|'.join(RANKED)})@[1-9][0-9]{{0,3}}|{'|'.join(PLAIN)})$")]
-
-
-class Section(BaseModel):
-    """A group of settings: frozen, without unknown keys, without silent conversions, without NaN or infinity."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, hide_input_in_errors=True)
-
-    def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Every (key, what is wanted) where two values, each fine alone, cannot both stand. Usually none."""
-        return iter(())
-
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        if found := tuple(self.contradictions()):
-            text = "; ".join(f"{key}: wanted {wanted}" for key, wanted in found)
-            raise PydanticCustomError("contradiction", "{text}", {"text": text, "found": found})
-        return self
 
 
 class Access(Section):
@@ -295,75 +245,6 @@ class Serving(Section):
         default=1_000_000, ge=1024, le=100_000_000, description="Largest request body, in bytes."
     )
     stages: StageSizes = StageSizes()
-
-
-# What the offline defaults reach on the dev questions of the sample library, less about three standard errors of a
-# 300-question mean (.03 each): low enough to pass by more than luck, high enough to catch a broken chunker.
-DEFAULT_FLOORS: Mapping[str, float] = {"citation_precision": 0.8, "citation_recall": 0.42, "recall@6": 0.7}
-
-
-class Evaluation(Section):
-    """What a version is measured on, and the least it must reach."""
-
-    floors: Mapping[Metric, Share] = Field(
-        default=DEFAULT_FLOORS, description="Least mean per metric, 0..1. A floor set to null is removed."
-    )
-    question_set: Folder | None = Field(
-        default=None, description="Question set (JSON lines) a version is decided on. Absent: the sample library's."
-    )
-    questions: int = Field(default=900, ge=1, le=1_000_000, description="Questions drawn from the set, at most.")
-    seed: int = Field(default=7, ge=0, le=2**31 - 1, description="Seed of the draw.")
-    workers: int = Field(default=2, ge=1, le=256, description="Questions answered at once.")
-    alpha: float = Field(default=0.05, ge=0.0001, le=0.5, description="Chance of a wrong PASS or FAIL, per gate.")
-    power: float = Field(default=0.9, ge=0.5, le=0.999, description="Chance to see the effect below, when planning.")
-    effect: float = Field(default=0.03, ge=0.001, le=1, description="Drop of a mean worth seeing, when planning.")
-    slo_ms: float = Field(default=2000, ge=1, le=600_000, description="Milliseconds a good answer takes at most.")
-    cost_cap_usd: float = Field(default=0.05, ge=0, le=1000, description="Dollars a good answer costs at most.")
-    input_usd: float = Field(default=0.0, ge=0, le=10_000, description="Dollars per million input tokens.")
-    output_usd: float = Field(default=0.0, ge=0, le=10_000, description="Dollars per million output tokens.")
-    cache_read_usd: float = Field(
-        default=0.0, ge=0, le=10_000, description="Dollars per million tokens read from cache."
-    )
-    cache_write_usd: float = Field(default=0.0, ge=0, le=10_000, description="Dollars per million tokens cached.")
-
-    def contradictions(self) -> Iterator[tuple[str, str]]:
-        bases = {name.partition("@")[0] for name in self.floors}
-        for kind, names in REQUIRED.items():
-            if bases.isdisjoint(names):
-                yield "floors", f"a {kind} floor (one of {', '.join(names)}), or nothing guards a promotion"
-
-
-class Tracking(Section):
-    """Where evaluations are written down for comparison."""
-
-    enabled: bool = Field(default=True, description="Write every evaluation to MLflow.")
-    uri: TrackingUri | None = Field(
-        default=None, description="Address of a tracking server. Absent: a SQLite file in data_dir."
-    )
-    experiment: Name = Field(default="tidegate", description="Experiment, and name of the registered model.")
-    timeout_s: Seconds = Field(default=20.0, description="Seconds for the tracker; then results are kept and resent.")
-    required: bool = Field(default=False, description="Admit a version only when the tracker has taken its evaluation.")
-
-
-class Canary(Section):
-    """How a version on trial widens, and what turns it back."""
-
-    shares: Shares = Field(default=(0.05, 0.25, 0.5), description="Shares of the sessions, rising; then everybody.")
-    min_requests: int = Field(
-        default=50, ge=1, le=1_000_000, description="Requests it must answer at a share before the next."
-    )
-    max_drop: float = Field(default=0.05, ge=0.001, le=1, description="Drop of a live mean that is tolerated.")
-    alpha: float = Field(default=0.05, ge=0.0001, le=0.5, description="Chance of a false alarm, over a whole canary.")
-    timeout_s: float = Field(
-        default=86_400, ge=1, le=2_592_000, description="Seconds after which an undecided canary ends."
-    )
-    slo_ms: float = Field(default=2000, ge=1, le=600_000, description="Milliseconds a good live answer takes at most.")
-    watch: bool = Field(default=True, description="The server turns a bad canary back, and widens one begun with auto.")
-    every_s: Seconds = Field(default=1.0, description="Seconds between two looks at the evidence.")
-
-    def contradictions(self) -> Iterator[tuple[str, str]]:
-        if list(self.shares) != sorted(set(self.shares)):
-            yield "shares", "shares that rise, each once"
 
 
 class Sample(Section):

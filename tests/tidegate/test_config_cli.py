@@ -80,7 +80,7 @@ def test_config_check_names_every_problem_and_ends_with_2(here: Path, capsys: py
     assert not out
     assert err.splitlines() == [
         "error: 2 problems in the settings:",
-        "  tidegate.yaml:1: gate.recal_min: is not a setting (got 0.9); did you mean evaluation.floors.recall@6?",
+        "  tidegate.yaml:1: gate.recal_min: is not a setting (got 0.9); did you mean evaluation.gates.recall@6.floor?",
         '  tidegate.yaml:2: answering.k: got "six", wanted a whole number from 1 to 1000',
     ]
 

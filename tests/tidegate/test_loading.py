@@ -61,14 +61,75 @@ def test_one_stage_value_keeps_the_rest_of_that_stage(tmp_path: Path) -> None:
     ) == (2, 8)
 
 
-def test_floors_are_added_and_null_removes_one(tmp_path: Path) -> None:
-    loaded = from_yaml(tmp_path, "evaluation: {floors: {ndcg@10: 0.4, citation_recall: null}}")
-    assert loaded.settings.evaluation.floors == {"citation_precision": 0.8, "recall@6": 0.7, "ndcg@10": 0.4}
+TWO_GATES = "[{metric: recall@6, floor: 0.5}, {metric: citation_recall, floor: 0.1, min_items: 1}]"
 
 
-def test_floors_without_a_citation_floor_guard_nothing_and_are_refused(tmp_path: Path) -> None:
-    (problem,) = refused(tmp_path, "evaluation: {floors: {citation_precision: null, citation_recall: null}}")
-    assert "wanted a citation floor" in problem
+@pytest.mark.parametrize("layer", ["file", "variable", "--set"])
+def test_a_list_of_gates_replaces_the_default_wherever_it_is_written(tmp_path: Path, layer: str) -> None:
+    env = {"TIDEGATE_EVALUATION__GATES": TWO_GATES} if layer == "variable" else {}
+    over = {"evaluation.gates": TWO_GATES} if layer == "--set" else {}
+    if layer == "file":
+        (tmp_path / "tidegate.yaml").write_text(f"evaluation: {{gates: {TWO_GATES}}}")
+    gates = load(None, env, over, cwd=tmp_path).settings.evaluation.gates
+    assert [(gate.metric, gate.floor, gate.min_items) for gate in gates] == [
+        ("recall@6", 0.5, 50),
+        ("citation_recall", 0.1, 1),
+    ]
+
+
+def test_one_bound_is_amended_and_the_other_gates_stay(tmp_path: Path) -> None:
+    loaded = from_yaml(tmp_path, "evaluation:\n  gates:\n    recall@6: {floor: 0.5}\n    ndcg@10: {floor: 0.4}\n")
+    gates = {gate.metric: gate for gate in loaded.settings.evaluation.gates}
+    assert (gates["recall@6"].floor, gates["recall@6"].max_drop) == (0.5, 0.02)
+    assert gates["citation_recall"].floor == 0.42
+    assert (gates["ndcg@10"].floor, list(gates)[-1]) == (0.4, "ndcg@10")
+    assert loaded.origins["evaluation.gates"] == "tidegate.yaml:4"
+
+
+def test_an_amendment_is_made_to_the_list_below_it_and_lost_under_a_list_above_it(tmp_path: Path) -> None:
+    amendment = {"TIDEGATE_EVALUATION__GATES__RECALL@6__FLOOR": "0.6"}
+    (tmp_path / "tidegate.yaml").write_text(f"evaluation: {{gates: {TWO_GATES}}}")
+    below = load(None, amendment, {}, cwd=tmp_path).settings.evaluation.gates
+    above = load(None, amendment, {"evaluation.gates": TWO_GATES}, cwd=tmp_path).settings.evaluation.gates
+    assert [len(below), below[0].floor, above[0].floor] == [2, 0.6, 0.5]
+
+
+def test_every_problem_of_a_gate_list_is_named_at_its_own_line(tmp_path: Path) -> None:
+    text = """evaluation:
+  gates:
+    - {metric: recal@6, floor: 0.5}
+    - {metric: citation_recall, flor: 0.1}
+    - metric: recall@6
+      floor: 1.4
+      slice: tipe=x
+    - {floor: 0.5}
+    - {metric: answered, floor: 0.5, min_items: 0, advisory: maybe}
+"""
+    assert [problem.partition(", wanted ")[0].partition(" (got")[0] for problem in refused(tmp_path, text)] == [
+        'tidegate.yaml:3: evaluation.gates[1].metric: got "recal@6"',
+        "tidegate.yaml:4: evaluation.gates[2].flor: is not a key of a gate",
+        "tidegate.yaml:6: evaluation.gates[3].floor: got 1.4",
+        'tidegate.yaml:7: evaluation.gates[3].slice: got "tipe=x"',
+        "tidegate.yaml:8: evaluation.gates[4].metric: is missing",
+        "tidegate.yaml:9: evaluation.gates[5].min_items: got 0",
+        'tidegate.yaml:9: evaluation.gates[5].advisory: got "maybe"',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("gates", "missing"),
+    [
+        ("[]", ["no recall gate", "no citation gate"]),
+        ("[{metric: recall@6, floor: 0.5}]", ["no citation gate"]),
+        ("[{metric: recall@6, floor: 0.5}, {metric: citation_recall, max_drop: 0.1}]", ["no citation gate"]),
+        ("[{metric: recall@6, floor: 0.5, advisory: true}, {metric: citation_recall, floor: 0.1}]", ["no recall gate"]),
+        ("{citation_precision: {floor: null}, citation_recall: {advisory: true}}", ["no citation gate"]),
+    ],
+)
+def test_a_list_that_guards_nothing_is_refused(tmp_path: Path, gates: str, missing: list[str]) -> None:
+    said = refused(tmp_path, f"evaluation: {{gates: {gates}}}")
+    assert len(said) == len(missing)
+    assert all(text in problem for text, problem in zip(missing, said, strict=True))
 
 
 def test_paths_in_the_file_start_at_the_file_and_others_at_the_working_directory(tmp_path: Path) -> None:
@@ -95,7 +156,8 @@ def test_paths_in_the_file_start_at_the_file_and_others_at_the_working_directory
         ),
         (
             "gate: {recal_min: 0.9}",
-            "tidegate.yaml:1: gate.recal_min: is not a setting (got 0.9); did you mean evaluation.floors.recall@6?",
+            "tidegate.yaml:1: gate.recal_min: is not a setting (got 0.9); "
+            "did you mean evaluation.gates.recall@6.floor?",
         ),
         ("port: 80", "tidegate.yaml:1: port: is not a setting (got 80); did you mean serving.port?"),
         ("on: 3", "tidegate.yaml:1: on: is not a setting (got 3)"),
@@ -112,13 +174,27 @@ def test_paths_in_the_file_start_at_the_file_and_others_at_the_working_directory
         ("serving: {port: 1e3}", "tidegate.yaml:1: serving.port: got 1000.0, wanted a whole number from 1 to 65535"),
         ('serving: {port: "80"}', 'tidegate.yaml:1: serving.port: got "80", wanted a whole number from 1 to 65535'),
         (
-            "evaluation: {floors: {recall@6: 1.5}}",
-            "tidegate.yaml:1: evaluation.floors.recall@6: got 1.5, wanted a number from 0 to 1, or null",
+            "evaluation: {gates: {recall@6: {floor: 1.5}}}",
+            "tidegate.yaml:1: evaluation.gates[1].floor: got 1.5, wanted a number from 0 to 1, or null",
         ),
         (
-            "evaluation: {floors: {recal@10: 0.5}}",
-            "tidegate.yaml:1: evaluation.floors.recal@10: is not a setting (got 0.5); "
-            "did you mean evaluation.floors.recall@10?",
+            "evaluation: {gates: {}}",
+            "tidegate.yaml:1: evaluation.gates: got {}, wanted a list of gates like "
+            "[{metric: recall@6, floor: 0.7, max_drop: 0.02}]",
+        ),
+        (
+            "evaluation: {gates: [3]}",
+            "tidegate.yaml:1: evaluation.gates[1]: got 3, wanted a gate like {metric: recall@6, floor: 0.7}",
+        ),
+        (
+            "evaluation: {gates: {recal@10: {flor: 0.5}}}",
+            "tidegate.yaml:1: evaluation.gates.recal@10.flor: is not a setting (got 0.5); "
+            "did you mean evaluation.gates.recall@10.floor?",
+        ),
+        (
+            "evaluation: {floors: {recall@6: 0.5}}",
+            "tidegate.yaml:1: evaluation.floors.recall@6: is not a setting (got 0.5); "
+            "did you mean evaluation.gates.recall@6.floor?",
         ),
         (
             "chunking:\n  tokens: 64\n  overlap: 64",

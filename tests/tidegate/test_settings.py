@@ -11,11 +11,14 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
 from eval import gates, metrics
-from tidegate import settings as declared
+from eval.questions import slices
+from tests.eval.replies import QUESTION
+from tidegate import settings_release as declared
 from tidegate.effective import MASK, NOT_SERVED, digest, leaves, shown
 from tidegate.keys import wanted
 from tidegate.loading import load
-from tidegate.settings import Chunking, Section, Settings, Stage, StageSizes
+from tidegate.section import Section
+from tidegate.settings import Chunking, Settings, Stage, StageSizes
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "tidegate.yaml"
 
@@ -91,11 +94,11 @@ def test_an_overlap_as_long_as_the_passage_is_refused() -> None:
     assert Chunking(tokens=100, overlap=99).overlap == 99
 
 
-def test_the_metrics_and_gates_named_here_are_the_ones_that_are_measured() -> None:
+def test_the_metrics_dimensions_and_gates_named_here_are_the_ones_that_are_measured() -> None:
     assert set(declared.RANKED) == set(metrics.RANKED)
     assert set(declared.PLAIN) == set(metrics.PLAIN)
-    assert gates.REQUIRED == declared.REQUIRED
-    assert gates.floors(declared.DEFAULT_FLOORS)
+    assert tuple(slices(QUESTION)) == declared.DIMENSIONS
+    assert gates.gates([line.model_dump() for line in declared.DEFAULT_GATES])
 
 
 # ---------------------------------------------------------------------------------------------- digest
