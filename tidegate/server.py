@@ -20,7 +20,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -28,6 +28,8 @@ import psutil
 
 from domain.errors import AddressTaken, Forbidden, NotReady, StorageError
 from retrieval.registry import cannot_write
+from tidegate.code import measuring
+from tidegate.effective import digest
 
 if TYPE_CHECKING:
     from tidegate.settings import Settings
@@ -41,13 +43,16 @@ CLOCK_S = 2.0  # a start time is counted from the boot time, which moves when th
 @dataclass(frozen=True, slots=True)
 class Server:
     """A process that serves, or is about to. `started` is the operating system's own start time of it; `folder` is
-    where its Ray keeps sockets and logs, empty until that is known.
+    where its Ray keeps sockets and logs, empty until that is known. `settings` and `code` are the digests of what it
+    answers with, empty when nobody wrote them down.
     """
 
     pid: int
     started: float
     url: str
     folder: str = ""
+    settings: str = ""
+    code: str = ""
 
     @classmethod
     def of(cls, pid: int, url: str, folder: str = "") -> Self:
@@ -160,7 +165,8 @@ def recorded(settings: "Settings") -> Server | None:
         pid = int(told["pid"])
         if pid < 1:
             raise ValueError(f"{pid} is no process")
-        return Server(pid, float(told["started"]), str(told["url"]), str(told["folder"]))
+        digests = str(told.get("settings", "")), str(told.get("code", ""))
+        return Server(pid, float(told["started"]), str(told["url"]), str(told["folder"]), *digests)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, LookupError) as error:
@@ -175,7 +181,7 @@ def running(settings: "Settings") -> Server | None:
 
 def record(settings: "Settings", url: str, folder: str = "") -> None:
     """Write down that this process serves, and mark what it starts from now on. Raises StorageError if it cannot."""
-    me = Server.of(os.getpid(), url, folder)
+    me = replace(Server.of(os.getpid(), url, folder), settings=digest(settings), code=measuring())
     path = record_path(settings)
     aside = path.with_name(f".{path.name}.{me.pid}")
     try:
