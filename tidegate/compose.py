@@ -7,16 +7,20 @@ imports nothing heavy and its functions travel by name. To add a back end, add i
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from domain.canary import Ramp
 from domain.errors import ConfigError
 from domain.naming import Naming
 from domain.packing import estimate_tokens
 from domain.ports import Embedder, Generator, PairScorer, Reranker, Rewriter, Stages
 from domain.prompt import SYSTEM
+from domain.releasing import Releases
 from domain.types import Rules, Scope
 from retrieval.index import HybridIndex
 from retrieval.library import Library
+from retrieval.observations import FolderObservations
 from retrieval.registry import FolderRegistry
 from serving.auth import Authenticate, OpenTo, TrustedHeaders
 from serving.deployments.gateway import Ready
@@ -26,8 +30,11 @@ from serving.remote import Patience
 from serving.schemas import Limits
 from serving.service import Service, always_ready
 from serving.telemetry import Silent, Telemetry
+from tidegate.admin import read_key
+from tidegate.bound import served_by
 from tidegate.settings import Settings, Stage
 from tidegate.suggestions import offered
+from tidegate.watching import Lookout, live
 
 # ---------------------------------------------------------------------------------------------- records
 
@@ -35,6 +42,30 @@ from tidegate.suggestions import offered
 def make_registry(settings: Settings) -> FolderRegistry:
     """Versions, decisions and the pointer, below the data folder."""
     return FolderRegistry(settings.data_dir / "registry")
+
+
+def make_observations(settings: Settings) -> FolderObservations:
+    """What is observed live about canaries, below the data folder."""
+    return FolderObservations(settings.data_dir / "observations")
+
+
+def make_releases(settings: Settings, questions: Path | None = None) -> Releases:
+    """The moves of the pointer, admitted by decisions on this question set, else on that of the settings."""
+    registry = make_registry(settings)
+    return Releases(registry, served_by(settings, registry, questions))
+
+
+def make_lookout(settings: Settings) -> Lookout:
+    """What sees how the canary does. It remembers what it has weighed, so one is kept and asked again."""
+    from eval.canary import LiveRules, Weighing
+
+    chosen = settings.canary
+    return Lookout(
+        make_registry(settings),
+        make_observations(settings),
+        Weighing(LiveRules(max_drop=chosen.max_drop, alpha=chosen.alpha)),
+        Ramp(shares=chosen.shares, min_requests=chosen.min_requests, timeout_s=chosen.timeout_s),
+    )
 
 
 def anonymous(settings: Settings) -> Scope:
@@ -236,6 +267,19 @@ def make_service(settings: Settings, stages: Stages, ready: Ready, telemetry: Te
     )
 
 
+def make_served(settings: Settings, stages: Stages, ready: Ready, telemetry: Telemetry) -> Service:
+    """The service that people reach: beside answering it observes a canary, and moves the pointer for who may."""
+    return replace(
+        make_service(settings, stages, ready, telemetry),
+        observations=make_observations(settings),
+        live_slo_ms=settings.canary.slo_ms,
+        live=live(make_lookout(settings)),
+        releases=make_releases(settings),
+        admin_key=read_key(settings),
+        canary_share=settings.canary.shares[0],
+    )
+
+
 def in_process_stages(settings: Settings, library: Library) -> Stages:
     """All four stages in this process: for the command line and for evaluation, over the same answering path."""
     reranker = None if settings.rerank.backend == "none" else make_reranker(settings)
@@ -257,7 +301,7 @@ def graph_plan(settings: Settings) -> GraphPlan:
         make_retriever=partial(make_library, settings),
         make_reranker=None if settings.rerank.backend == "none" else partial(make_reranker, settings),
         make_generator=partial(make_generator, settings),
-        make_service=partial(make_service, settings),
+        make_service=partial(make_served, settings),
         patience=Patience(
             rewrite_s=limits.rewrite_s,
             retrieve_s=limits.retrieve_s,

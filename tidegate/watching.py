@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from threading import Lock
 
 from domain.canary import Advice, Ramp, Step, advise
 from domain.errors import BadRequest, NotAdmitted, PointerMoved, StorageError, TidegateError
@@ -59,6 +60,18 @@ class Lookout:
         evidence = self.weigh(observed, rollout, widened.timestamp())
         elapsed_s = max(0.0, (self.now() - began).total_seconds())  # below 0 when somebody set the clock back
         return Look(rollout, evidence, advise(rollout, evidence, elapsed_s, self.ramp))
+
+
+def live(lookout: Lookout) -> Callable[[], tuple[Evidence, Advice] | None]:
+    """A function for threads to call: what is known live and what it asks for, None without a canary."""
+    one_at_a_time = Lock()
+
+    def known() -> tuple[Evidence, Advice] | None:
+        with one_at_a_time:
+            look = lookout.look()
+        return (look.evidence, look.advice) if look else None
+
+    return known
 
 
 def times(ledger: Sequence[Move], rollout: Rollout) -> tuple[datetime, datetime]:
@@ -172,22 +185,31 @@ def run(
     trouble = ""
     while not over(every_s):
         try:
-            step, now = watch.step(), ""
-        except PointerMoved:
-            continue  # somebody else acted: the next look sees what they made of it
-        except TidegateError as error:
-            step, now = None, str(error)
-        except Exception as error:
-            step, now = None, f"This is a bug in Tidegate: {type(error).__name__}: {error}"
-            if now != trouble:
-                log.exception("The watch over the canary failed; it goes on looking.")
-        if now and now != trouble:
-            tell(f"The canary cannot be watched or moved at the moment: {now}")
-        trouble = now
-        if step is not None:
-            see(step[0])
-            if text := told(*step):
+            text, trouble = _stepped(watch, see, trouble)
+            if text:
                 tell(text)
+        except Exception:
+            log.exception("What became of the canary could not be told; the watch goes on.")
+
+
+def _stepped(watch: Watch, see: Callable[[Look], None], trouble: str) -> tuple[str, str]:
+    """What is to be told of one step, "" for nothing new, and the trouble there is now."""
+    try:
+        step = watch.step()
+    except PointerMoved:
+        return "", trouble  # somebody else acted: the next look sees what they made of it
+    except TidegateError as error:
+        now = str(error)
+    except Exception as error:
+        now = f"This is a bug in Tidegate: {type(error).__name__}: {error}"
+        if now != trouble:
+            log.exception("The watch over the canary failed; it goes on looking.")
+    else:
+        if step is None:
+            return "", ""
+        see(step[0])
+        return told(*step), ""
+    return f"The canary cannot be watched or moved at the moment: {now}" if now != trouble else "", now
 
 
 def told(look: Look, after: Rollout) -> str:

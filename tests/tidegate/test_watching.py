@@ -383,6 +383,21 @@ def test_even_a_bug_does_not_end_the_watch(library: Library, caplog: pytest.LogC
     assert [record.exc_info is not None for record in caplog.records] == [True]
 
 
+def test_a_log_that_cannot_be_written_does_not_end_the_watch(
+    library: Library, caplog: pytest.LogCaptureFixture
+) -> None:
+    again(library, auto=True)
+    said: list[str] = []
+
+    def tell(text: str) -> None:
+        said.append(text)
+        raise OSError("the disk is full")
+
+    run(library.watch(), after(lambda: library.see(1.0, 1.0), lambda: library.see(0.0)), 1.0, tell)
+    assert len(said) == len(caplog.records) == 2
+    assert library.registry.rollout().canary is None
+
+
 def test_every_look_is_shown_to_who_wants_to_see(library: Library) -> None:
     looks: list[Look] = []
     run(library.watch(), after(nothing, nothing), 1.0, lambda _: None, looks.append)
