@@ -24,6 +24,7 @@ def serve(ctx: typer.Context, port: Port = None) -> None:
     """Serve the admitted version until Ctrl-C or `tidegate down`."""
     from serving.address import check_free
     from tidegate import compose, server
+    from tidegate.admin import make_key, read_key
 
     settings = with_port(loaded(ctx).settings, port)
     server.refuse_second(settings)
@@ -34,6 +35,10 @@ def serve(ctx: typer.Context, port: Port = None) -> None:
         raise NotReady("No index version is admitted yet: run `tidegate up`.")
     check_opens(settings, stable)
     recorded = _can_be_recorded(settings)
+    if recorded:
+        make_key(settings)
+    else:
+        read_key(settings)  # raises what the gateways would die of
     # Ray's workers look for modules where their driver stands, and `eval` or `domain` is a likely name for a folder.
     os.chdir(settings.data_dir)
     with server.claim(settings) if recorded else nullcontext():
@@ -44,7 +49,7 @@ def _until_ended(settings: "Settings", recorded: bool) -> None:
     from serving.graph import start
     from tidegate import compose, server
 
-    where, started = compose.place(settings), None
+    where, started, ended = compose.place(settings), None, threading.Event()
     try:
         _on_signals(signal.default_int_handler)
         if recorded:
@@ -56,15 +61,31 @@ def _until_ended(settings: "Settings", recorded: bool) -> None:
         for text in started.notes:
             note(text)
         say_piece(f"serving {where.url}\n")  # at once, also into a log
+        if recorded and settings.canary.watch:
+            threading.Thread(target=watch, args=(settings, ended), name="watch", daemon=True).start()
         threading.Event().wait()
     except (KeyboardInterrupt, SystemExit):  # the latter from Ray's handler, as long as Ray is starting
         return
     finally:
         _on_signals(signal.SIG_IGN)  # an impatient second Ctrl-C would leave half of it running
+        ended.set()
         if started is not None:
             started.stop()
         if recorded:
             server.forget(settings, os.getpid())
+
+
+def watch(settings: "Settings", ended: threading.Event) -> None:
+    """Turn a bad canary back and let one that has leave go forward, until `ended`; each move is told in the log."""
+    from tidegate.compose import make_lookout, make_releases
+    from tidegate.tracking import follow
+    from tidegate.watching import Watch, run
+
+    def tell(text: str) -> None:
+        note(text)
+        threading.Thread(target=follow, args=(settings,), daemon=True).start()  # the tracker must not hold up a look
+
+    run(Watch(make_lookout(settings), make_releases(settings)), ended.wait, settings.canary.every_s, tell)
 
 
 def _on_signals(do: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
