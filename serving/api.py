@@ -24,6 +24,7 @@ from domain.searching import search
 from domain.types import Ask, Done, Event, Failed, Mode, Query, Scope, Trace
 from serving import schemas, wire
 from serving.edge import Edge, json_response, log, read_body, unless_gone
+from serving.observing import Observer, Watched
 from serving.pages import page_routes
 from serving.pointer import Pointer
 from serving.service import Service
@@ -79,6 +80,7 @@ class _Api:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.pointer = Pointer(service.registry, service.clock, service.pointer_ttl_s, service.pinnable)
+        self.observer = Observer(service)
         self.in_flight = 0
         self.writing: set[asyncio.Task[None]] = set()
 
@@ -92,13 +94,15 @@ class _Api:
             await read_body(request, service.limits), service.limits, service.rules.max_question_chars
         )
         session = schemas.session_of(body.session, service.new_id())
-        version = await self.pointer.version_for(session.id, _pinned(request))
+        version, rollout = await self.pointer.assign(session.id, _pinned(request))
         ask = Ask(body.question, session, scope, version, service.new_id(), body.k, body.deeper)
+        watched = self.observer.watch(ask, rollout, _pinned(request))
         if body.stream:
-            return self._stream(request, ask, started)
+            return self._stream(request, ask, watched, started)
         with self._place():
-            terminal = await unless_gone(request.receive, outcome(self._events(ask, streamed=False)))
-        self._ended(terminal, ask)
+            events = self._events(ask, watched, streamed=False)
+            terminal = await unless_gone(request.receive, outcome(events))
+        self._ended(terminal, ask, watched)
         if isinstance(terminal, Done):
             trace = terminal.answer.trace
             headers = self._headers(trace.version, dict(trace.stage_ms), started)
@@ -106,28 +110,32 @@ class _Api:
         stage_ms = dict(terminal.trace.stage_ms) if terminal.trace else {}
         return failed_response(terminal, request.state.request_id, self._headers(version, stage_ms, started))
 
-    def _stream(self, request: Request, ask: Ask, started: float) -> Response:
+    def _stream(self, request: Request, ask: Ask, watched: Watched | None, started: float) -> Response:
         def headers_for(version: str) -> Mapping[str, str]:
             self.service.telemetry.observe(FIRST_SECONDS, self.service.clock() - started)
             return self._headers(version or ask.version, {}, started)
 
         stream = EventStream(
-            self._events(ask, streamed=True),
+            self._events(ask, watched, streamed=True),
             request.state.request_id,
             self.service.limits.keep_alive_s,
             headers_for,
-            lambda terminal: self._ended(terminal, ask),
+            lambda terminal: self._ended(terminal, ask, watched),
         )
         return _Placed(stream, self._place)
 
-    def _events(self, ask: Ask, *, streamed: bool) -> AsyncGenerator[Event, None]:
+    def _events(self, ask: Ask, watched: Watched | None, *, streamed: bool) -> AsyncGenerator[Event, None]:
         service, stages = self.service, self.service.stages
         if service.writer is not None and not streamed:
             stages = replace(stages, generator=service.writer)
-        return answer(ask, stages, service.rules, service.naming, service.clock)
+        if watched is None:
+            return answer(ask, stages, service.rules, service.naming, service.clock)
+        return watched.events(answer(ask, watched.stages(stages), service.rules, service.naming, service.clock))
 
-    def _ended(self, terminal: Done | Failed, ask: Ask) -> None:
-        """Counts how an answer ended and keeps its trace."""
+    def _ended(self, terminal: Done | Failed, ask: Ask, watched: Watched | None) -> None:
+        """Counts how an answer ended, keeps its trace, and has it observed."""
+        if watched is not None:
+            watched.ended(terminal)
         telemetry = self.service.telemetry
         trace = terminal.answer.trace if isinstance(terminal, Done) else terminal.trace
         if isinstance(terminal, Done):
@@ -165,7 +173,7 @@ class _Api:
             await read_body(request, service.limits), service.limits, service.rules.max_question_chars
         )
         session_id = request.headers.get("x-session-id") or service.new_id()
-        version = await self.pointer.version_for(session_id, _pinned(request))
+        version, _ = await self.pointer.assign(session_id, _pinned(request))
         if body.rerank and service.stages.reranker is None:
             raise BadRequest("'rerank' is true, and this service has no reranker: leave it out.", "rerank")
         stages = service.stages if body.rerank is not False else replace(service.stages, reranker=None)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from math import inf
 
 from domain.errors import NotFound, NotReady, TidegateError
 from domain.ports import IndexRegistry
@@ -10,6 +11,8 @@ from domain.releases import Rollout
 from domain.rollout import assign
 
 log = logging.getLogger("tidegate.serving")
+
+PATIENCE_S = 0.25  # a registry in a folder is read in a few milliseconds
 
 
 class Pointer:
@@ -25,34 +28,63 @@ class Pointer:
         self._versions: frozenset[str] = frozenset()
         self._read_at = 0.0
         self._told = ""
-        self._reading = asyncio.Lock()
+        self._reading: asyncio.Task[None] | None = None
+        self._late = False
 
     async def rollout(self) -> Rollout:
         """The pointer. Raises what the registry raises when it could never be read."""
-        if self._rollout is not None and (self._clock() - self._read_at < self._ttl_s or self._reading.locked()):
-            return self._rollout
-        async with self._reading:
-            try:
-                self._rollout = await asyncio.to_thread(self._registry.rollout)
-                self._told = ""
-            except TidegateError as error:
-                if self._rollout is None:
-                    raise
-                if str(error) != self._told:  # once per new trouble: this is tried every second
-                    log.warning("The rollout pointer cannot be read (%s): the last one stays in force.", error)
-                self._told = str(error)
-            self._read_at = self._clock()
+        if self._rollout is None:
+            await self._read()
+        elif self._clock() - self._read_at >= self._ttl_s:
+            await self._read_again()
+        if self._rollout is None:
+            raise RuntimeError("The pointer was read and is not there: this is a bug in serving/pointer.py.")
         return self._rollout
 
-    async def version_for(self, session_id: str, pinned: str | None) -> str:
-        """The version of a session, or the pinned one. Raises NotReady before the first promotion, NotFound after."""
+    async def assign(self, session_id: str, pinned: str | None) -> tuple[str, Rollout]:
+        """The version of a session, or the pinned one, and the pointer by which it was chosen.
+
+        Raises NotReady before the first promotion, NotFound after it for a version that is not there.
+        """
+        rollout = await self.rollout()
         if pinned is not None:
             await self._check_may_be_pinned(pinned)
-            return pinned
-        version = assign(await self.rollout(), session_id)
+            return pinned, rollout
+        version = assign(rollout, session_id)
         if version is None:
             raise NotReady("No index version is admitted yet: run `tidegate up`, or promote one.", "index")
-        return version
+        return version, rollout
+
+    def forget(self) -> None:
+        """Have the pointer read again by whoever needs it next: this process has just moved it."""
+        self._read_at = -inf
+
+    async def _read_again(self) -> None:
+        """Waits a moment for one read that all requests share: a quiet gateway must not start with an old pointer, and
+        a registry that hangs must not hold up anybody for long, or twice.
+        """
+        if self._reading is None:
+            self._reading, self._late = asyncio.create_task(self._read()), False
+        if not self._late:
+            reading = self._reading
+            await asyncio.wait((reading,), timeout=PATIENCE_S)
+            self._late = not reading.done()
+            if reading.done():
+                reading.result()
+
+    async def _read(self) -> None:
+        began = self._clock()  # what is read may have moved right after: its age counts from here
+        try:
+            self._rollout = await asyncio.to_thread(self._registry.rollout)
+            self._told = ""
+        except TidegateError as error:
+            if self._rollout is None:
+                raise
+            if str(error) != self._told:  # once per new trouble: this is tried every second
+                log.warning("The rollout pointer cannot be read (%s): the last one stays in force.", error)
+            self._told = str(error)
+        finally:
+            self._read_at, self._reading = began, None
 
     async def _check_may_be_pinned(self, version: str) -> None:
         rollout = await self.rollout()

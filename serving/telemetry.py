@@ -58,10 +58,19 @@ RETRIES = Metric("tidegate_retries_total", "counter", "Calls made again because 
 DISCONNECTS = Metric("tidegate_disconnects_total", "counter", "Clients that left before their reply was complete", ())
 TOKENS = Metric("tidegate_tokens_total", "counter", "Tokens of the generating model, by class", ("kind",))
 TRACES_LOST = Metric("tidegate_traces_lost_total", "counter", "Traces that could not be written", ())
+OBSERVATIONS = Metric(
+    "tidegate_observations_total", "counter", "Requests observed while a canary ran, by who answered", ("version",)
+)
+OBSERVATIONS_LOST = Metric("tidegate_observations_lost_total", "counter", "Observations that could not be written", ())
+SHADOWS = Metric(
+    "tidegate_shadow_searches_total", "counter", "Canaried questions searched on stable too, by result", ("result",)
+)
+FEEDBACK = Metric("tidegate_feedback_total", "counter", "Answers called helpful, or not", ("helpful",))
 
 METRICS = (
     REQUESTS, SECONDS, FIRST_SECONDS, STAGE_SECONDS, IN_FLIGHT, REFUSED,
     ANSWERS, FAILURES, DEGRADED, RETRIES, DISCONNECTS, TOKENS, TRACES_LOST,
+    OBSERVATIONS, OBSERVATIONS_LOST, SHADOWS, FEEDBACK,
 )  # fmt: skip
 
 
