@@ -44,29 +44,37 @@ class Advice:
 def advise(rollout: Rollout, evidence: Evidence, elapsed_s: float, ramp: Ramp) -> Advice:
     """The next step of the canary in `rollout`, `elapsed_s` seconds after it began.
 
-    Evidence about another canary, or about an earlier time of this one, is no evidence.
+    Evidence about another canary, or about an earlier time of this one, is no evidence. A canary that is shown to be
+    as good as stable has nothing left to run out of time for: it goes forward, or waits for whoever may move it. The
+    clock alone never moves anything forward, and set back (a negative `elapsed_s`) it moves nothing at all.
     """
     if rollout.canary is None:
         return Advice(Step.WAIT, "There is no canary.")
-    if (evidence.canary, evidence.began) != (rollout.canary, rollout.began):
-        return Advice(Step.WAIT, f"The evidence is about {evidence.canary}, not about this canary.")
     counted = f"{evidence.canary_n} requests on {evidence.canary}, {evidence.stable_n} on {evidence.stable}"
-    open_questions = [m for m in evidence.metrics if not m.advisory and m.outcome is not Outcome.PASS]
-    told = "; ".join(f"{m.metric}: {m.reason}" for m in open_questions) or "nothing is shown yet"
-    if evidence.outcome in (Outcome.FAIL, Outcome.ERROR):
+    if (evidence.canary, evidence.began) != (rollout.canary, rollout.began):
+        outcome, told = Outcome.INCONCLUSIVE, "the evidence is about another canary, or another time of this one"
+    else:
+        outcome, told = evidence.outcome, _told(evidence)
+    if outcome in (Outcome.FAIL, Outcome.ERROR):
         return Advice(Step.ROLL_BACK, f"{told} ({counted}).")
+    if outcome is Outcome.PASS:
+        if evidence.since_widened >= ramp.min_requests:
+            return _forward(rollout, ramp, counted)
+        seen = f"{evidence.since_widened} of {ramp.min_requests} requests at {rollout.share:.3g} of the sessions"
+        told = f"as good as stable so far, {seen}"
     if elapsed_s >= ramp.timeout_s:
         return Advice(Step.ROLL_BACK, f"{UNDECIDED} {elapsed_s:.0f} s, all the time it had: {told} ({counted}).")
-    if evidence.outcome is Outcome.INCONCLUSIVE:
-        return Advice(Step.WAIT, f"{told} ({counted}).")
-    return _forward(rollout, evidence, ramp, counted)
+    return Advice(Step.WAIT, f"Not decided: {told} ({counted}).")
 
 
-def _forward(rollout: Rollout, evidence: Evidence, ramp: Ramp, counted: str) -> Advice:
-    """The next share of a canary that is shown to be as good as stable, once it has answered enough at this one."""
-    if evidence.since_widened < ramp.min_requests:
-        seen = f"{evidence.since_widened} of {ramp.min_requests} requests at {rollout.share:.0%}"
-        return Advice(Step.WAIT, f"As good as stable so far, {seen} ({counted}).")
+def _told(evidence: Evidence) -> str:
+    """The numbers of the metrics that decided, which are the worst of those that bind."""
+    worst = [m for m in evidence.metrics if not m.advisory and m.outcome is evidence.outcome]
+    return "; ".join(f"{m.metric}: {m.reason}" for m in worst) or "nothing is shown yet"
+
+
+def _forward(rollout: Rollout, ramp: Ramp, counted: str) -> Advice:
+    """The next share of a canary that is as good as stable and has answered enough at this one; then everybody."""
     shown = f"As good as stable in every metric that binds ({counted})."
     wider = next((share for share in ramp.shares if share > rollout.share), None)
     return Advice(Step.PROMOTE, shown) if wider is None else Advice(Step.WIDEN, shown, wider)
