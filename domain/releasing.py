@@ -4,7 +4,7 @@ The command line, the HTTP surface and the watch over a canary all come through 
 rollout.py; here the decision is looked up, the version's folder checked, and the move written with its reason.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -22,6 +22,18 @@ def utc_now() -> datetime:
 def stamp(moment: datetime) -> str:
     """A time as every record has it: ISO 8601 in UTC, to the millisecond."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds")
+
+
+def state_of(version: str, rollout: Rollout, ledger: Iterable[Move], decisions: Iterable[Decision]) -> State:
+    """Where a version stands, by what the records say; `decisions` are those about it."""
+    if version == rollout.stable:
+        return State.STABLE
+    if version == rollout.canary:
+        return State.CANARY
+    if any(version in (move.after.stable, move.after.canary) for move in ledger):
+        return State.RETIRED
+    admitted = any(decision.outcome is Outcome.PASS or decision.forced for decision in decisions)
+    return State.ADMITTED if admitted else State.BUILT
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +116,8 @@ class Releases:
     def state(self, version: str) -> State:
         """Where a version stands. Raises NotFound for an unknown one."""
         self.registry.folder(version)
-        rollout = self.registry.rollout()
-        if version == rollout.stable:
-            return State.STABLE
-        if version == rollout.canary:
-            return State.CANARY
-        if any(version in (move.after.stable, move.after.canary) for move in self.registry.ledger()):
-            return State.RETIRED
-        admitted = any(d.outcome is Outcome.PASS or d.forced for d in self.registry.decisions(version))
-        return State.ADMITTED if admitted else State.BUILT
+        rollout, ledger = self.registry.rollout(), self.registry.ledger()
+        return state_of(version, rollout, ledger, self.registry.decisions(version))
 
     def _deciding(self, version: str, rollout: Rollout) -> tuple[Binding, Decision]:
         """What would be served, and the decision that counts: the latest about exactly that, so that a later failure
