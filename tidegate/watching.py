@@ -121,19 +121,26 @@ class Watch:
             look = self._unseen(rollout, now, error)
         if look.advice.step is not Step.ROLL_BACK:
             self._calm = (rollout, now)
+        return look, self.act(look, noticed=min(calm, now))
+
+    def act(self, look: Look, noticed: datetime | None = None) -> Rollout:
+        """The pointer after what was seen asked for was done. `noticed` is when a retreat could have been known of;
+        now when left out. Raises as `step` does.
+        """
+        now, rollout = self.lookout.now(), look.rollout
         try:
-            return look, self._act(look, now, noticed=min(calm, now))
+            if look.advice.step is Step.ROLL_BACK:
+                when, reason = stamp(noticed or now), look.advice.reason
+                return self.releases.roll_back(self.who, reason, noticed_at=when, expected=rollout)
+            if look.advice.step is Step.WAIT or not (rollout.auto or self.forward):
+                return rollout
+            return self._forward_unless_refused(rollout, look.advice, now)
         except (NotAdmitted, BadRequest) as error:
             if self.lookout.registry.rollout() != rollout:
                 raise PointerMoved(f"The pointer moved while canary {rollout.canary} was looked at.") from error
             raise
 
-    def _act(self, look: Look, now: datetime, noticed: datetime) -> Rollout:
-        rollout, advice = look.rollout, look.advice
-        if advice.step is Step.ROLL_BACK:
-            return self.releases.roll_back(self.who, advice.reason, noticed_at=stamp(noticed), expected=rollout)
-        if advice.step is Step.WAIT or not (rollout.auto or self.forward):
-            return rollout
+    def _forward_unless_refused(self, rollout: Rollout, advice: Advice, now: datetime) -> Rollout:
         # Whether a version may go forward is found out by reading all of it: not again every second.
         if self._refused and self._refused[0] == rollout and _within(now, self._refused[1], REFUSED_S):
             raise self._refused[2]

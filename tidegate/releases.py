@@ -1,0 +1,174 @@
+"""`tidegate canary`, `promote`, `rollback` and `gc`: the moves a person asks for, and what they clear away."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from domain.errors import BadRequest
+from tidegate.config import AsJson
+from tidegate.console import Code, loaded, note, say, say_json
+from tidegate.who import who
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from domain.releases import Binding, Decision, Rollout
+    from domain.releasing import Releases
+    from tidegate.settings import Settings
+
+    Forward = Callable[[Rollout, Decision, Binding], Rollout]  # a legal move of domain/rollout.py, or its refusal
+
+Force = Annotated[bool, typer.Option("--force", help="Although no passing decision admits it.")]
+Reason = Annotated[str, typer.Option(help="Why; it is recorded, and --force needs it.", show_default=False)]
+Questions = Annotated[
+    Path | None,
+    typer.Option(help="Question set of the decision; evaluation.question_set when left out.", show_default=False),
+]
+
+
+def canary(
+    ctx: typer.Context,
+    version: Annotated[str, typer.Argument(help="Admitted version; with --auto, the canary there is.")] = "",
+    share: Annotated[
+        float | None, typer.Option(help="Share of the sessions, 0..1; the first of canary.shares when left out.")
+    ] = None,
+    auto: Annotated[bool, typer.Option("--auto", help="Widen, promote or roll back by itself; stay and tell.")] = False,
+    force: Force = False,
+    reason: Reason = "",
+    questions: Questions = None,
+    as_json: AsJson = False,
+) -> Code:
+    """Let a share of the sessions get an admitted version.
+
+    With --auto it widens and is promoted on shown evidence alone, and the command stays until that is decided: exit
+    code 0 promoted, 1 rolled back, 3 undecided when its time was over. A running server goes on without the command;
+    without one, `tidegate canary --auto` resumes.
+    """
+    from domain.rollout import begin_canary
+    from tidegate.follow import follow
+
+    settings = loaded(ctx).settings
+    releases = make(settings, questions)
+    rollout = releases.registry.rollout()
+    if version in ("", rollout.canary) and auto:
+        if share is not None or force or questions:
+            raise BadRequest("--share, --force and --questions begin a canary: name another version.", "version")
+        return follow(settings, rollout, as_json)
+    if not version:
+        raise BadRequest("Name a version to begin a canary with, or --auto to watch the one there is.", "version")
+    wanted = settings.canary.shares[0] if share is None else share
+    admit(settings, releases, version, force, reason, partial(begin_canary, share=wanted))
+    begun = releases.begin(version, wanted, who(), auto=auto, reason=reason)
+    moved(settings, begun, as_json and not auto)
+    if not auto:
+        note("`tidegate observe` shows how it does; `tidegate rollback` ends it")
+        return Code.DONE
+    return follow(settings, begun, as_json)
+
+
+def promote(
+    ctx: typer.Context,
+    version: Annotated[str, typer.Argument(help="Admitted version.", show_default=False)],
+    force: Force = False,
+    reason: Reason = "",
+    questions: Questions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give everybody an admitted version."""
+    from domain.rollout import promote as promoted
+
+    settings = loaded(ctx).settings
+    releases = make(settings, questions)
+    before = releases.registry.rollout()
+    if version != before.stable:
+        admit(settings, releases, version, force, reason, promoted)
+    after = releases.promote(version, who(), reason, expected=before)
+    if after == before:
+        note(f"version {version} is stable already: nothing changed")
+    moved(settings, after, as_json)
+
+
+def rollback(
+    ctx: typer.Context,
+    to: Annotated[str, typer.Option(help="An earlier stable version; else the previous.", show_default=False)] = "",
+    reason: Annotated[str, typer.Option(help="Why; it is recorded.", show_default=False)] = "",
+    as_json: AsJson = False,
+) -> None:
+    """End the canary, or without one go back to the version before. Waits for no decision."""
+    settings = loaded(ctx).settings
+    after = make(settings).roll_back(who(), reason, to=to or None)
+    moved(settings, after, as_json)
+
+
+def gc(
+    ctx: typer.Context,
+    keep: Annotated[int, typer.Option(min=0, help="Versions to keep beside stable, previous and canary.")] = 3,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove the versions that nobody gets or goes back to, the newest kept. Decisions and the ledger stay."""
+    from domain.rollout import removable
+    from tidegate.compose import make_observations, make_registry
+
+    settings = loaded(ctx).settings
+    registry, observations = make_registry(settings), make_observations(settings)
+    removed: list[tuple[str, int]] = []
+    for version in removable(registry.versions(), registry.rollout(), keep):
+        size = sum(path.stat().st_size for path in registry.folder(version).rglob("*") if path.is_file())
+        if not dry_run:
+            registry.remove(version)
+            observations.forget(version)
+        removed.append((version, size))
+        if not as_json:
+            say(f"{version}  {size / 1e6:.1f} MB {'would be removed' if dry_run else 'removed'}")
+    if as_json:
+        rows = [{"version": version, "bytes": size} for version, size in removed]
+        say_json({"removed": rows, "dry_run": dry_run})
+    elif not removed:
+        say("nothing to remove")
+
+
+# ---------------------------------------------------------------------------------------------- what they share
+
+
+def make(settings: "Settings", questions: Path | None = None) -> "Releases":
+    """The moves of this data folder's pointer."""
+    from tidegate.compose import make_releases
+
+    return make_releases(settings, questions)
+
+
+def admit(settings: "Settings", releases: "Releases", version: str, force: bool, reason: str, move: "Forward") -> None:
+    """Raises what stands against a forward move before anything is looked at.
+
+    The force of a forced one is recorded, unless the move would be refused all the same: a version that nobody could
+    give to people must not stay admitted behind their backs.
+    """
+    from domain.releases import Decision
+    from domain.rollout import against
+    from tidegate.bound import check_server
+
+    if force and not reason.strip():
+        raise BadRequest("--force needs --reason: it is recorded, for whoever asks why.", "reason")
+    check_server(settings)
+    if force:
+        rollout = releases.registry.rollout()
+        served = releases.served(version, against(rollout, version))
+        move(rollout, Decision(served, (), "", "", forced=reason), served)
+        releases.force(version, reason)
+
+
+def moved(settings: "Settings", rollout: "Rollout", as_json: bool) -> None:
+    """Say where the pointer is now, to the person and to the tracker."""
+    from dataclasses import asdict
+
+    from domain.rollout import told
+    from tidegate.tracking import follow
+
+    follow(settings)
+    if as_json:
+        say_json({"rollout": asdict(rollout)})
+    else:
+        say(told(rollout))
