@@ -1,0 +1,137 @@
+"""`tidegate observe`: what is known live about the canary, what that asks for, and with --act that one step done."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from domain.canary import Step
+from domain.errors import StorageError
+from tidegate.config import AsJson
+from tidegate.console import Code, complain, loaded, note, say, say_json
+from tidegate.gate import OUTCOME_CODES
+from tidegate.who import who
+
+if TYPE_CHECKING:
+    from domain.releases import LiveMetric
+    from tidegate.settings import Settings
+    from tidegate.watching import Look
+
+
+def observe(
+    ctx: typer.Context,
+    act: Annotated[bool, typer.Option("--act", help="Do the one step that the evidence asks for.")] = False,
+    as_json: AsJson = False,
+) -> Code:
+    """Show how the canary does against stable, at any time and as often as you like. Changes nothing without --act.
+
+    Exit code 0 as good as stable, 1 worse, 3 nobody can tell yet, 4 no canary or no evidence that can be read.
+    """
+    from tidegate.compose import make_lookout
+
+    settings = loaded(ctx).settings
+    lookout = make_lookout(settings)
+    try:
+        look = lookout.look()
+    except StorageError as error:
+        complain(f"The evidence cannot be read: {error}")
+        return Code.NOT_MEASURED
+    if look is None:
+        return _without_canary(as_json)
+    done = acted(settings, look) if act else ""
+    if as_json:
+        say_json(evidence_json(look) | {"done": done})
+    else:
+        for line in lines(look):
+            say(line)
+        if act:
+            say(done or "nothing to do")
+    return OUTCOME_CODES[look.evidence.outcome]
+
+
+def acted(settings: "Settings", look: "Look") -> str:
+    """Does what was seen asks for, as the person who said so; what became of it, "" when that was to wait.
+
+    Raises what stands against the move, and PointerMoved when somebody made another one meanwhile.
+    """
+    from tidegate.bound import check_server
+    from tidegate.compose import make_lookout, make_releases
+    from tidegate.tracking import follow
+    from tidegate.watching import Watch, told
+
+    if look.advice.step in (Step.WIDEN, Step.PROMOTE):
+        check_server(settings)
+    after = Watch(make_lookout(settings), make_releases(settings), who(), forward=True).act(look)
+    if after != look.rollout:
+        follow(settings)
+    return told(look, after)
+
+
+def _without_canary(as_json: bool) -> Code:
+    if as_json:
+        say_json({"canary": None})
+    note("there is no canary to observe: begin one with tidegate canary VERSION")
+    return Code.NOT_MEASURED
+
+
+# ---------------------------------------------------------------------------------------------- how it looks
+
+
+def evidence_json(look: "Look") -> dict[str, object]:
+    """The evidence as `/v1/rollout` has it."""
+    evidence, advice = look.evidence, look.advice
+    return {
+        "canary": evidence.canary,
+        "stable": evidence.stable,
+        "share": look.rollout.share,
+        "requests": {"canary": evidence.canary_n, "stable": evidence.stable_n},
+        "outcome": evidence.outcome.name,
+        "metrics": [
+            {
+                "metric": m.metric,
+                "paired": m.paired,
+                "canary": {"mean": m.canary_mean, "n": m.canary_n},
+                "stable": {"mean": m.stable_mean, "n": m.stable_n},
+                "low": m.low,
+                "high": m.high,
+                "outcome": m.outcome.name,
+                "reason": m.reason,
+                "advisory": m.advisory,
+            }
+            for m in evidence.metrics
+        ],
+        "advice": {"step": advice.step, "share": advice.share, "reason": advice.reason},
+    }
+
+
+def lines(look: "Look") -> list[str]:
+    """The evidence as a table, one metric a line, and what it asks for."""
+    evidence, rollout = look.evidence, look.rollout
+    head = (
+        f"canary {evidence.canary} with {rollout.share:.0%} of the sessions, {evidence.canary_n} requests "
+        f"({evidence.since_widened} at this share); stable {evidence.stable}, {evidence.stable_n} requests"
+    )
+    rows = [_HEADINGS, *(_row(metric) for metric in evidence.metrics)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    table = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    step = f"widen to {look.advice.share:.0%}" if look.advice.step is Step.WIDEN else look.advice.step
+    return [head, *table, f"{evidence.outcome.name}: {step.replace('_', ' ')}. {look.advice.reason}"]
+
+
+_HEADINGS = ("metric", "canary", "stable", "difference", "at all times between", "")
+
+
+def _row(metric: "LiveMetric") -> tuple[str, ...]:
+    both = (metric.canary_mean, metric.stable_mean)
+    difference = f"{both[0] - both[1]:+.3f}" if both[0] is not None and both[1] is not None else "not measured"
+    return (
+        metric.metric + (" (paired)" if metric.paired else ""),
+        _mean(metric.canary_mean, metric.canary_n),
+        _mean(metric.stable_mean, metric.stable_n),
+        difference,
+        f"{metric.low:+.3f} .. {metric.high:+.3f}",
+        "for information" if metric.advisory else metric.outcome.name,
+    )
+
+
+def _mean(mean: float | None, n: int) -> str:
+    return f"none ({n})" if mean is None else f"{mean:.3f} ({n})"
