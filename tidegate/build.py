@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from domain.errors import CorpusError
+from domain.releases import Outcome
 from tidegate.config import AsJson
 from tidegate.console import Code, loaded, note, say, say_json
 from tidegate.progress import Report, progress
@@ -13,6 +14,7 @@ from tidegate.progress import Report, progress
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from domain.releases import Decision
     from retrieval.building import BuildReport
     from retrieval.documents import FileOutcome
     from tidegate.settings import Settings
@@ -44,22 +46,40 @@ def build(
 
 
 def versions(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """List the index versions, oldest first, with what the pointer says about each."""
+    """List the index versions, oldest first: where each stands on its way to people, and what admitted it."""
     from dataclasses import asdict
 
-    from tidegate.compose import make_registry
+    from tidegate.compose import make_releases
 
-    registry = make_registry(loaded(ctx).settings)
-    rollout, there = registry.rollout(), registry.versions()
+    releases = make_releases(loaded(ctx).settings)
+    rollout, there = releases.registry.rollout(), releases.registry.versions()
     roles = {rollout.previous: "previous", rollout.canary: "canary", rollout.stable: "stable"}
-    if as_json:
-        say_json({"versions": [asdict(v) | {"role": roles.get(v.id, "")} for v in there], "rollout": asdict(rollout)})
-        return
     if not there:
         note("no version has been built yet: tidegate build CORPUS")
+    rows: list[dict[str, object]] = []
     for v in there:
+        state, decision = releases.state(v.id), admitting(releases.registry.decisions(v.id))
+        if as_json:
+            by = decision and {"decided_at": decision.decided_at, "run_id": decision.run_id, "forced": decision.forced}
+            rows.append(asdict(v) | {"role": roles.get(v.id, ""), "state": state, "admitted_by": by})
+            continue
         counts = f"{v.documents:>7} documents  {v.chunks:>8} chunks"
-        say(f"{v.id}  {v.built_at}  {counts}  {v.chunker}  {roles.get(v.id, '')}".rstrip())
+        previous = ", previous" if v.id == rollout.previous else ""
+        say(f"{v.id}  {v.built_at}  {counts}  {v.chunker}  {_admitted_by(decision)}  {state}{previous}")
+    if as_json:
+        say_json({"versions": rows, "rollout": asdict(rollout)})
+
+
+def admitting(decisions: "Sequence[Decision]") -> "Decision | None":
+    """The latest decision that would let a version go to people, about whatever it was; None when there is none."""
+    return next((d for d in reversed(decisions) if d.outcome is Outcome.PASS or d.forced), None)
+
+
+def _admitted_by(decision: "Decision | None") -> str:
+    if decision is None:
+        return "not admitted"
+    how = f"forced ({decision.forced})" if decision.forced else "passed"
+    return f"{how} {decision.decided_at[:19]}"
 
 
 def build_version(
