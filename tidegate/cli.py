@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from domain.errors import BadRequest, TidegateError
-from tidegate import ask, bench, build, config, evaluate, serve, up
+from tidegate import ask, bench, build, config, evaluate, gate, observe, releases, serve, up
 from tidegate.console import Code, Shared, complain, exit_code, make_streams_safe, silence_stdout
 
 Verbs = Mapping[str, tuple[Callable[..., Code | None], str]]  # name -> the function, and an example for its help
@@ -153,6 +153,12 @@ VERBS: Verbs = {
     "build": (build.build, "tidegate build ./handbook --groups staff"),
     "versions": (build.versions, "tidegate versions --json"),
     "evaluate": (evaluate.evaluate, "tidegate evaluate --beir ./cranfield --split test --no-rerank"),
+    "gate": (gate.gate, "tidegate gate v0123456789ab --json"),
+    "canary": (releases.canary, "tidegate canary v0123456789ab --auto"),
+    "observe": (observe.observe, "tidegate observe --json"),
+    "promote": (releases.promote, "tidegate promote v0123456789ab"),
+    "rollback": (releases.rollback, 'tidegate rollback --reason "answers without sources"'),
+    "gc": (releases.gc, "tidegate gc --keep 3 --dry-run"),
     "serve": (serve.serve, "tidegate serve --port 8001"),
     "down": (serve.down, "tidegate down"),
     "status": (serve.status, "tidegate status --json"),
