@@ -5,7 +5,7 @@ metric is about another kind of question. A failed request scores zero wherever 
 eligibility depends on what came back it counts as eligible, so that failing more never looks like answering better.
 
 RANKED and PLAIN at the foot are the tables, `metrics` reads their names. Ranked metrics (ranking.py) are written with
-their cutoff, `recall@6`. Where passages and sentences are compared is citations.py.
+their cutoff, `recall@6`. Where sentences and passages are compared is citations.py.
 """
 
 import re
@@ -15,18 +15,24 @@ from collections.abc import Callable, Sequence
 from domain.errors import ConfigError
 from domain.types import Grounding, Status
 from eval.abstention import abstention, abstention_precision, no_over_refusal
-from eval.citations import citation_precision, citation_recall
+from eval.citations import (
+    citation_precision,
+    citation_recall,
+    sentence_citation_precision,
+    sentence_citation_recall,
+)
 from eval.client import Failure
 from eval.observed import Observed
 from eval.ranking import evidence_recall, full_chain_recall, mrr, ndcg, recall
+from eval.specifics import WORD
 
 
 def answer_correctness(observed: Observed) -> float | None:
     """1 when the answer, or an accepted spelling of it, stands in a completed text as whole words.
 
-    Containment, not understanding: "not 9 kilograms" contains 9 kilograms.
+    Containment, not understanding: "not 9 kilograms" contains 9 kilograms. Not eligible without a known answer.
     """
-    if not observed.answerable:
+    if not observed.answerable or not observed.question.answer:
         return None
     text, accepted = _words(observed.text), (observed.question.answer, *observed.question.aliases)
     stated = any(_words(a) in text for a in accepted if _words(a).strip())
@@ -86,15 +92,8 @@ def cost_usd(observed: Observed) -> float | None:
 
 def _words(text: str) -> str:
     """Case and punctuation folded; a word is bounded by blanks, so that 12 is not found in 120."""
-    return f" {' '.join(_WORD.findall(unicodedata.normalize('NFKC', text).casefold()))} "
+    return f" {' '.join(WORD.findall(unicodedata.normalize('NFKC', text).casefold()))} "
 
-
-# Thai, Lao, Burmese, Khmer, Japanese, Chinese and Korean: words stand without blanks between them, or take endings,
-# so every character is a word of its own.
-_UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-)
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 
 RANKED: dict[str, Callable[[Observed, int], float | None]] = {
     "recall": recall,
@@ -106,6 +105,8 @@ RANKED: dict[str, Callable[[Observed, int], float | None]] = {
 PLAIN: dict[str, Callable[[Observed], float | None]] = {
     "citation_precision": citation_precision,
     "citation_recall": citation_recall,
+    "sentence_citation_precision": sentence_citation_precision,
+    "sentence_citation_recall": sentence_citation_recall,
     "answer_correctness": answer_correctness,
     "abstention": abstention,
     "abstention_precision": abstention_precision,

@@ -33,3 +33,10 @@ def answer(*consulted: Any, cited: Any = (), text: str = "", status: str = "comp
     passages = [passage(p) if isinstance(p, str) else p for p in consulted]
     fields = {"answer": text, "status": status, "grounding": "grounded", "index_version": "v1", "usage": USAGE}
     return {**fields, "consulted": passages, "citations": list(cited), **more}
+
+
+def quoting(*cited: dict[str, str], **more: Any) -> dict[str, Any]:
+    """A reply that quotes every passage in a sentence of its own, and cites it there."""
+    passages = [{**found, "marker": f"S{number}"} for number, found in enumerate(cited, 1)]
+    text = " ".join(f"{found['quote'].rstrip('.')} [{found['marker']}]." for found in passages)
+    return answer(*passages, cited=passages, text=text, **more)

@@ -1,0 +1,77 @@
+"""Does a passage say what a sentence claims? A rule over words and specifics, without a model.
+
+It cannot read: a sentence with the right words, numbers, dates and names that means something else passes, and so
+does one whose two numbers changed places. What it sees without fail is a digit, a unit, a date or an identifier that
+the passage does not state.
+"""
+
+import re
+from collections.abc import Sequence
+
+from eval.specifics import Specific, Stated, rivals, stated, states
+
+# Share of a sentence's content words that must come from the passage. Of 646 sentences that people wrote for questions
+# of CLAP NQ dev, each from one passage, 644 reach .6 with that passage and none with a random other one; at .5 one does
+# with a random one, at .8 six miss their own.
+ENOUGH = 0.6
+
+
+def supports(passages: Sequence[str], claim: str) -> bool:
+    """True when `passages` together hold the claim: enough of its words, and every specific where they stand.
+
+    A specific must stand in the *span*, the fewest sentences that the claim's words come from. One that a heading or
+    an earlier sentence names may stand elsewhere in the passages, unless the span has a rival for it: quoted with
+    another number, a sentence still leads to the place of the true one. A claim of neither words nor specifics holds
+    nowhere.
+    """
+    wanted = stated(claim)
+    if not wanted.words and not wanted.specifics:
+        return False
+    pieces = [stated(piece) for passage in passages for piece in _pieces(passage)]
+    whole = _joined(pieces)
+    if len(wanted.words & whole.words) < ENOUGH * len(wanted.words):
+        return False
+    span = _joined(_span(pieces, wanted)) if wanted.words else whole
+    return all(_stands(specific, wanted, span, whole) for specific in wanted.specifics)
+
+
+def _stands(specific: Specific, wanted: Stated, span: Stated, whole: Stated) -> bool:
+    if states(span, specific):
+        return True
+    contested = any(rivals(specific, other) and not states(wanted, other) for other in span.specifics)
+    return states(whole, specific) and not contested
+
+
+def _span(pieces: Sequence[Stated], wanted: Stated) -> list[Stated]:
+    """Greedy cover: again and again the piece with most words not covered yet; of equals the one that states more of
+    the claim's specifics, then the first.
+    """
+    missing, chosen = set(wanted.words), list[Stated]()
+    while missing:
+        best = max(pieces, key=lambda piece: (len(piece.words & missing), _agreeing(piece, wanted)))
+        if not best.words & missing:
+            break
+        chosen.append(best)
+        missing -= best.words
+    return chosen
+
+
+def _agreeing(piece: Stated, wanted: Stated) -> int:
+    return sum(states(piece, specific) for specific in wanted.specifics)
+
+
+def _joined(pieces: Sequence[Stated]) -> Stated:
+    return Stated(
+        tuple(specific for piece in pieces for specific in piece.specifics),
+        frozenset[str]().union(*(piece.words for piece in pieces)),
+        frozenset[str]().union(*(piece.units for piece in pieces)),
+    )
+
+
+def _pieces(passage: str) -> list[str]:
+    """The sentences, headings, list items and rows of a passage. A line that was only wrapped goes on in the next."""
+    return [piece for piece in _PIECE.split(_WRAPPED.sub(" ", passage)) if piece.strip()]
+
+
+_WRAPPED = re.compile(r"(?<![.!?:|\n\u3002\uff01\uff1f])\n[ \t]*(?![\s#*|>\u2022-]|\d+[.)])")
+_PIECE = re.compile(r"(?<=[.!?\u2026])\s+(?=[^\W\d_a-z])|(?<=[\u3002\uff01\uff1f])|\n+")
