@@ -10,7 +10,7 @@ their cutoff, `recall@6`. Where sentences and passages are compared is citations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from domain.errors import ConfigError
 from domain.types import Grounding, Status
@@ -81,7 +81,7 @@ def cost_usd(observed: Observed) -> float | None:
     limits = observed.limits
     if isinstance(observed.response, Failure) or limits is None:
         return None
-    used = observed.response["usage"]
+    used: Mapping[str, int] = observed.response["usage"]
     return (
         used["input_tokens"] * limits.input_usd
         + used["output_tokens"] * limits.output_usd
