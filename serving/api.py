@@ -24,9 +24,11 @@ from domain.searching import search
 from domain.types import Ask, Done, Event, Failed, Mode, Query, Scope, Trace
 from serving import schemas, wire
 from serving.edge import Edge, json_response, log, read_body, unless_gone
+from serving.feedback import Feedback
 from serving.observing import Observer, Watched
 from serving.pages import page_routes
 from serving.pointer import Pointer
+from serving.releases_http import release_routes
 from serving.service import Service
 from serving.sse import EventStream, failed_response
 from serving.telemetry import (
@@ -50,7 +52,8 @@ def create_app(service: Service, echo_request_id: bool = True) -> Starlette:
         Route("/v1/answers", api.answers, methods=["POST"]),
         Route("/v1/search", api.search, methods=["POST"]),
         Route("/v1/versions", api.versions),
-        Route("/v1/rollout", api.rollout),
+        Route("/v1/feedback", Feedback(service, api.pointer, api.observer).give, methods=["POST"]),
+        *release_routes(service, api.pointer),
         Route("/healthz", api.healthz),
         Route("/readyz", api.readyz),
         Route("/metrics", api.metrics),
@@ -202,11 +205,6 @@ class _Api:
         self.service.authenticate(request.headers)
         versions = await asyncio.to_thread(self.service.registry.versions)
         return json_response({"versions": [wire.version_json(version) for version in versions]})
-
-    async def rollout(self, request: Request) -> Response:
-        """The rollout pointer."""
-        self.service.authenticate(request.headers)
-        return json_response(wire.rollout_json(await self.pointer.rollout()))
 
     async def healthz(self, _: Request) -> Response:
         """This process answers; says nothing about the others."""

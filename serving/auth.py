@@ -1,15 +1,17 @@
 """Who is asking: from the headers of a request to a Scope, or a refusal. There is no third outcome.
 
-Two ways: `open_to` lets everybody in as one configured reader; `TrustedHeaders` believes a proxy that has already
-authenticated the person. Whatever is absent, empty or said twice is denied, never read as "may see everything".
+Two ways for readers: `open_to` lets everybody in as one configured reader; `TrustedHeaders` believes a proxy that has
+already authenticated the person. Whatever is absent, empty or said twice is denied, never read as "may see
+everything". Whoever moves the pointer shows a key of their own, which no browser sends by itself.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from hmac import compare_digest
 
 from starlette.datastructures import Headers
 
-from domain.errors import Unauthenticated
+from domain.errors import Forbidden, Unauthenticated
 from domain.types import Scope
 
 TENANT = "X-Tidegate-Tenant"
@@ -62,3 +64,22 @@ def _only(headers: Headers, name: str) -> str:
         return values[0].strip(BLANKS).encode("latin-1").decode()  # headers are read as Latin-1; names may be any text
     except UnicodeError as error:
         raise Unauthenticated(f"{name} is not UTF-8: the proxy in front must send it so.") from error
+
+
+def check_admin(headers: Headers, key: str | None) -> None:
+    """Returns for whoever shows the admin key as `Authorization: Bearer`. `key` None: nobody has it.
+
+    Raises Unauthenticated for a request that shows none, or two, and Forbidden for a wrong one. Never tells the key.
+    """
+    if key is None:
+        raise Forbidden(
+            "This service has no admin key, so the pointer is not moved over HTTP: set access.admin_key_file, or use "
+            "`tidegate canary`, `tidegate promote` and `tidegate rollback` on its machine."
+        )
+    shown = headers.getlist("Authorization")
+    scheme, _, token = shown[0].partition(" ") if len(shown) == 1 else ("", "", "")
+    if scheme.lower() != "bearer" or not token.strip(BLANKS):
+        told = "missing" if not shown else "not one bearer token"
+        raise Unauthenticated(f"Authorization is {told}: send the admin key as 'Authorization: Bearer KEY'.")
+    if not compare_digest(token.strip(BLANKS).encode("latin-1"), key.encode()):
+        raise Forbidden("This is not the admin key: the file of access.admin_key_file, or admin.key, has it.")

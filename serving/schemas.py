@@ -26,6 +26,8 @@ class Limits:
     max_in_flight: int = 200
     keep_alive_s: float = 15.0
     body_timeout_s: float = 20.0
+    max_feedback: int = 10_000  # kept per canary and gateway: made-up trace ids must not fill the log it is judged by
+    wrong_key_s: float = 0.5  # between a wrong admin key and its refusal, so that trying many takes long
 
 
 # ---------------------------------------------------------------------------------------------- bodies
@@ -76,7 +78,39 @@ class SearchBody(_Strict):
     rerank: bool | None = None
 
 
-Body = TypeVar("Body", AnswerBody, SearchBody)
+class CanaryBody(_Strict):
+    """`POST /v1/rollout/canary`. A missing `share` (0..1, of the sessions) means the configured first one."""
+
+    version: str = Field(min_length=1, max_length=200)
+    share: float | None = None
+    auto: bool = False
+    force: bool = False
+    reason: str = Field(default="", max_length=1000)
+
+
+class PromoteBody(_Strict):
+    """`POST /v1/rollout/promote`."""
+
+    version: str = Field(min_length=1, max_length=200)
+    force: bool = False
+    reason: str = Field(default="", max_length=1000)
+
+
+class RollbackBody(_Strict):
+    """`POST /v1/rollout/rollback`. A missing `to` means without the canary, or back to the version before."""
+
+    to: str | None = Field(default=None, min_length=1, max_length=200)
+    reason: str = Field(default="", max_length=1000)
+
+
+class FeedbackBody(_Strict):
+    """`POST /v1/feedback`. A trace id is written down, so it may look like nothing but one."""
+
+    trace_id: str = Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")
+    helpful: bool
+
+
+Body = TypeVar("Body", AnswerBody, SearchBody, CanaryBody, PromoteBody, RollbackBody, FeedbackBody)
 
 
 def read_answer(raw: bytes, limits: Limits, max_chars: int) -> AnswerBody:
@@ -102,6 +136,30 @@ def read_search(raw: bytes, limits: Limits, max_chars: int) -> SearchBody:
     return body  # type: ignore[return-value]  # None only with problems, and those have been raised
 
 
+def read_canary(raw: bytes, limits: Limits) -> CanaryBody:
+    """The body of a request for a canary. Raises as `read_answer` does; whether the share is one, the rollout says."""
+    return _forced_with_reason(*_read(raw, CanaryBody, limits))
+
+
+def read_promotion(raw: bytes, limits: Limits) -> PromoteBody:
+    """The body of a request for a promotion. Raises as `read_answer` does."""
+    return _forced_with_reason(*_read(raw, PromoteBody, limits))
+
+
+def read_rollback(raw: bytes, limits: Limits) -> RollbackBody:
+    """The body of a request to roll back. Raises as `read_answer` does."""
+    body, problems = _read(raw, RollbackBody, limits)
+    _refuse(problems)
+    return body  # type: ignore[return-value]  # None only with problems, and those have been raised
+
+
+def read_feedback(raw: bytes, limits: Limits) -> FeedbackBody:
+    """The body of feedback. Raises as `read_answer` does."""
+    body, problems = _read(raw, FeedbackBody, limits)
+    _refuse(problems)
+    return body  # type: ignore[return-value]  # None only with problems, and those have been raised
+
+
 def session_of(body: SessionBody | None, new_id: str) -> Session:
     """The session a body carries. A bare chunk id is taken to have joined in the turn before this one."""
     if body is None:
@@ -116,6 +174,8 @@ def session_of(body: SessionBody | None, new_id: str) -> Session:
 
 
 # ---------------------------------------------------------------------------------------------- problems
+
+Forward = TypeVar("Forward", CanaryBody, PromoteBody)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +221,13 @@ def _fields_at(shape: type[BaseModel], path: Sequence[str]) -> Iterable[str]:
     for part in path:
         shape = places.get(part, shape)
     return shape.model_fields
+
+
+def _forced_with_reason(body: Forward | None, problems: list[_Problem]) -> Forward:
+    if body is not None and body.force and all(unseen(character) for character in body.reason):
+        problems.append(_Problem("reason", "'reason' is missing: 'force' is recorded with it, for whoever asks why."))
+    _refuse(problems)
+    return body  # type: ignore[return-value]  # None only with problems, and those have been raised
 
 
 def _text_problems(field: str, text: str, limit: int) -> list[_Problem]:

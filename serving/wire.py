@@ -4,7 +4,7 @@ from typing import Any
 
 from domain.naming import Naming
 from domain.policies import safe_uri
-from domain.releases import IndexVersion, Rollout
+from domain.releases import IndexVersion
 from domain.types import Answer, Citation, Failed, Hit, Rewrite, Session
 
 Json = dict[str, Any]  # what orjson writes
@@ -104,15 +104,4 @@ def version_json(version: IndexVersion) -> Json:
         "documents": version.documents,
         "chunks": version.chunks,
         "built_at": version.built_at,
-    }
-
-
-def rollout_json(rollout: Rollout) -> Json:
-    """The pointer as it stands."""
-    return {
-        "stable": rollout.stable,
-        "canary": rollout.canary,
-        "share": rollout.share,
-        "previous": rollout.previous,
-        "revision": rollout.revision,
     }

@@ -10,7 +10,7 @@ import orjson
 
 from domain.naming import Naming
 from domain.ports import Stages
-from domain.releases import IndexVersion, Rollout
+from domain.releases import Decision, IndexVersion, Move, Rollout
 from domain.types import Usage
 from serving.api import create_app
 from serving.auth import OpenTo
@@ -39,6 +39,12 @@ class FakeRegistry:
     def versions(self) -> tuple[IndexVersion, ...]:
         return tuple(IndexVersion(i, None, "fixed", "a1", "hash-256", 2, 2, "2026-01-01T00:00:00Z") for i in self.ids)
 
+    def ledger(self) -> tuple[Move, ...]:
+        return ()
+
+    def decisions(self, version: str) -> tuple[Decision, ...]:
+        return ()
+
 
 def service(**changes: Any) -> Service:
     """A Service whose library knows TIDE and BELL and whose generator cites the first of them."""
@@ -53,7 +59,7 @@ def service(**changes: Any) -> Service:
         stages,
         RULES,
         Naming(()),
-        FakeRegistry(),  # type: ignore[arg-type]  # the surface reads two methods of the registry
+        FakeRegistry(),  # type: ignore[arg-type]  # the surface only reads the registry
         OpenTo(PUBLIC),
         new_id=lambda: f"id{next(ids)}",
     )

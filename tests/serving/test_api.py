@@ -269,11 +269,8 @@ async def test_readiness_waits_for_an_admitted_version_and_health_does_not() -> 
     assert (await get(service(), "/readyz")).status_code == 200
 
 
-async def test_versions_and_rollout_are_told() -> None:
+async def test_versions_are_told() -> None:
     assert [v["id"] for v in (await get(service(), "/v1/versions")).json()["versions"]] == ["v0", "v1"]
-    assert (await get(service(), "/v1/rollout")).json() == {
-        "stable": "v1", "canary": None, "share": 0.0, "previous": None, "revision": 1,
-    }  # fmt: skip
 
 
 async def test_metrics_count_answers_by_how_they_ended() -> None:
