@@ -1,4 +1,7 @@
-"""`tidegate evaluate`: what a version achieves, on a question set of its own library or on a public collection."""
+"""`tidegate evaluate`: what a version achieves, on a question set of its own library or on a public collection.
+
+Measures and remembers, and decides nothing: `tidegate gate` does.
+"""
 
 import asyncio
 from pathlib import Path
@@ -7,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from domain.errors import BadRequest, StageFailed
-from domain.releases import Binding, Outcome
+from domain.evaluation import ALL, Evaluation
 from tidegate.config import AsJson
 from tidegate.console import Code, complain, loaded, note, say, say_json
 from tidegate.progress import progress
@@ -18,102 +21,134 @@ if TYPE_CHECKING:
     from tidegate.measuring import Measured
     from tidegate.settings import Settings
 
-OUTCOME_CODES = {
-    Outcome.PASS: Code.DONE,
-    Outcome.INCONCLUSIVE: Code.INCONCLUSIVE,
-    Outcome.ERROR: Code.NOT_MEASURED,
-    Outcome.FAIL: Code.REFUSED,
-}
+# Times differ from run to run; they are told to people and to the tracker, and kept out of what is compared.
+TIMED = frozenset({"within_slo"})
 
 
 def evaluate(
     ctx: typer.Context,
     version: Annotated[str, typer.Argument(help="Index version; the newest when left out.", show_default=False)] = "",
     questions: Annotated[
-        Path | None, typer.Option(help="Question set (JSON lines); the sample library's when left out.")
+        Path | None,
+        typer.Option(help="Question set (JSON lines, or a BEIR folder); that of the settings when left out."),
     ] = None,
     slice: Annotated[str, typer.Option(help="dev, frozen or all.")] = "frozen",
-    url: Annotated[
-        str, typer.Option(help="Measure what is served there, without a decision.", show_default=False)
-    ] = "",
+    url: Annotated[str, typer.Option(help="Measure what is served there.", show_default=False)] = "",
+    fresh: Annotated[bool, typer.Option("--fresh", help="Ask every question again.")] = False,
+    resend: Annotated[bool, typer.Option("--resend", help="Only send what the tracker has not taken yet.")] = False,
     beir: Annotated[Path | None, typer.Option(help="Measure search on this BEIR collection instead.")] = None,
     split: Annotated[str, typer.Option(help="Split of the collection.", show_default=False)] = "",
     queries: Annotated[str, typer.Option(help="Other file of queries in the collection.", show_default=False)] = "",
     rerank: Annotated[bool, typer.Option(help="Rerank, with --beir.")] = True,
     as_json: AsJson = False,
 ) -> Code:
-    """Measure a version under the settings that would serve it. Records a decision that promotion asks for."""
+    """Measure a version under the settings that would serve it. Decides nothing: see tidegate gate.
+
+    Every reply is kept as it arrives: after a crash the same line goes on where it was, and what is whole is not asked
+    again. Failed requests are kept too and score zero, until --fresh.
+    """
     settings = loaded(ctx).settings
     if beir is not None and questions is not None:
         raise BadRequest("--questions and --beir are two measurements: ask for one.", "questions")
     if beir is None and (split or queries or not rerank):
         raise BadRequest("--split, --queries and --no-rerank belong to --beir DIR.", "beir")
     try:
+        if resend:
+            return _resend(settings)
         if beir is not None:
             return _on_collection(settings, beir, version, url, split, queries, rerank)
-        return _on_questions(settings, version, questions, slice, url, as_json)
+        return _on_questions(settings, version, questions, slice, url, fresh, as_json)
     except StageFailed as error:  # neither good nor bad: there is no number
         complain(str(error))
         return Code.NOT_MEASURED
 
 
-def _on_questions(settings: "Settings", version: str, path: Path | None, part: str, url: str, as_json: bool) -> Code:
-    from eval.client import Client
-    from eval.gates import worst
-    from tidegate.measuring import decide, measure
+def _on_questions(
+    settings: "Settings", version: str, path: Path | None, part: str, url: str, fresh: bool, as_json: bool
+) -> Code:
+    from tidegate.deciding import tell_failures
+    from tidegate.findings import evaluation
+    from tidegate.measuring import binding, measure
 
     chosen = question_set(settings, path, part)
     if url:
         note(
-            "no decision is recorded: the settings served there are not known here. The service must trust the "
-            "X-Tidegate headers, or every question is asked as its anonymous reader"
+            "the settings served there are not known here. The service must trust the X-Tidegate headers, or every "
+            "question is asked as its anonymous reader"
         )
-        client = Client.to_url(url, version or None)
-        with progress() as report:
-            measured, bound = asyncio.run(measure(settings, chosen, report, client)), None
-    else:
-        name = newest(settings, version)
-        with progress() as report:
-            decided = asyncio.run(decide(settings, name, chosen, report))
-        measured, bound = decided.measured, decided.decision.binding
-    if measured.failures:
-        counts = ", ".join(f"{n} {code}" for code, n in measured.failures.items())
-        note(f"{sum(measured.failures.values())} of {len(chosen)} requests failed and score zero: {counts}")
-    outcome = worst(measured.verdicts)
+    name = version if url else newest(settings, version)
+    with progress() as report:
+        measured = asyncio.run(measure(settings, name, chosen, report, url=url, fresh=fresh))
+    if measured.kept:
+        note(f"{measured.kept} of {len(chosen)} answers were there already: --fresh asks again")
+    tell_failures(measured, note)
+    found = evaluation(settings, binding(settings, measured.scorecard.version, chosen), measured)
     if as_json:
-        _print_json(measured, bound, len(chosen), outcome)
+        _print_json(settings, measured, found, local=not url)
     else:
-        _print_lines(measured, len(chosen), outcome)
-    return OUTCOME_CODES[outcome]
+        _print_lines(settings, measured, found)
+    if not url:
+        _track(settings, measured, found)
+    return Code.DONE
 
 
-def _print_json(measured: "Measured", bound: Binding | None, n: int, outcome: Outcome) -> None:
+def _print_json(settings: "Settings", measured: "Measured", found: Evaluation, local: bool) -> None:
     from dataclasses import asdict
 
-    from eval.harness import means
+    from tidegate.findings import summary
+    from tidegate.measuring import gate_list
 
+    timed = any(gate.metric in TIMED for gate in gate_list(settings))
+    metrics = {name: asdict(slices[ALL]) for name, slices in found.metrics.items() if ALL in slices}
     say_json(
         {
             "version": measured.scorecard.version,
             "questions": measured.scorecard.dataset,
-            "n": n,
+            "n": len(measured.observed),
             "failed": dict(measured.failures),
-            "metrics": {name: {"mean": mean, "n": n} for name, (mean, n) in means(measured.scorecard).items()},
-            "verdicts": [{"gate": v.gate, "outcome": v.outcome.name, "reason": v.reason} for v in measured.verdicts],
-            "outcome": outcome.name,
-            "binding": asdict(bound) if bound else None,  # of the recorded decision; over HTTP there is none
+            "metrics": {name: value for name, value in metrics.items() if timed or name not in TIMED},
+            "summary": summary(settings, measured),
+            "binding": asdict(found.binding) if local else None,  # over HTTP the settings are not known
         }
     )
 
 
-def _print_lines(measured: "Measured", n: int, outcome: Outcome) -> None:
-    from eval.harness import means
+def _print_lines(settings: "Settings", measured: "Measured", found: Evaluation) -> None:
+    from tidegate.findings import summary
 
-    for name, (mean, eligible) in means(measured.scorecard).items():
-        say(f"{name:<20} {mean:.3f}  over {eligible} questions")
-    for verdict in measured.verdicts:
-        say(f"{verdict.outcome.name:<12} {verdict.gate}: {verdict.reason}")
-    say(f"{outcome.name}: version {measured.scorecard.version}, {n} questions of set {measured.scorecard.dataset}")
+    for name, slices in found.metrics.items():
+        if (estimate := slices.get(ALL)) is None:
+            say(f"{name:<24} no question is eligible")
+            continue
+        interval = "" if estimate.low is None else f"  [{estimate.low:.3f}, {estimate.high:.3f}]"
+        say(f"{name:<24} {estimate.mean:.3f}{interval}  over {estimate.n} questions")
+    for name, value in summary(settings, measured).items():
+        say(f"{name:<24} {'not measured' if value is None else f'{value:.3g}'}")
+    took = sorted(o.latency_ms for o in measured.observed if o.latency_ms is not None)
+    say(f"latency                  median {took[len(took) // 2]:.0f} ms, longest {took[-1]:.0f} ms")
+    say(f"Version {measured.scorecard.version}, {len(took)} questions of set {measured.scorecard.dataset}")
+
+
+def _track(settings: "Settings", measured: "Measured", found: Evaluation) -> None:
+    from tidegate.evaluations import note_run
+    from tidegate.tracking import track
+
+    tracked = track(settings, found)
+    if tracked.note:
+        note(tracked.note)
+    if tracked.run_id:
+        note_run(settings, measured.header, tracked.run_id)
+        note(f"tracked as run {tracked.run_id}")
+
+
+def _resend(settings: "Settings") -> Code:
+    from tidegate.tracking import resend
+
+    resent = resend(settings)
+    if resent.note:
+        note(resent.note)
+    say(f"{resent.sent} sent, {resent.failed} not taken")
+    return Code.REFUSED if resent.failed else Code.DONE
 
 
 def _on_collection(
@@ -157,15 +192,19 @@ def _on_collection(
 
 
 def question_set(settings: "Settings", path: Path | None, part: str = "frozen") -> "tuple[Question, ...]":
-    """The questions to measure on, at most evaluation.questions of the wanted slice. Raises BadRequest for none."""
+    """The questions to measure on, at most evaluation.questions of the wanted slice. Raises BadRequest for none.
+
+    Without a path they are those of evaluation.question_set, and without that the sample library's.
+    """
     from eval.questions import load
     from tidegate.measuring import draw
     from tidegate.sample import questions_path
 
     if part not in ("dev", "frozen", "all"):
         raise BadRequest(f"There is no slice {part!r}: dev, frozen or all.", "slice")
-    source = path or questions_path(settings)
-    if path is None and not source.exists():
+    named = path or settings.evaluation.question_set
+    source = named or questions_path(settings)
+    if named is None and not source.exists():
         raise BadRequest(
             "There is no question set: name one with --questions FILE, or make the sample library with tidegate up.",
             "questions",

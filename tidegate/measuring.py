@@ -1,48 +1,58 @@
-"""A version, measured as it would be served: questions through the HTTP surface, floors, a recorded decision.
+"""A version, measured as it would be served: questions through the HTTP surface, every reply kept in a journal.
 
-The decision is bound to what was measured, so that nothing else can be promoted on it.
+What a measurement says about people getting the version is decided in deciding.py.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from domain.releases import Binding, Decision, Scorecard, Verdict
-from eval.gates import digest, floors, judge
+from domain.releases import Binding, Scorecard
+from domain.releasing import stamp, utc_now
+from eval.gates import Gate, digest
 from eval.questions import Question, fingerprint
-from tidegate import code
+from tidegate import code, evaluations
 from tidegate.effective import digest as settings_digest
 from tidegate.progress import Report
 
 if TYPE_CHECKING:
     from eval.beir import Retrieved
     from eval.client import Client
+    from eval.journal import Header
+    from eval.observed import Limits, Observed
     from tidegate.settings import Settings
 
-# Reported beside the floors' own metrics, because a person asks for them first.
-ALWAYS = ("answer_correctness", "abstention", "answered", "success")
+# Reported beside the gates' own metrics, because a person asks for them first.
+ALWAYS = (
+    "answer_correctness", "abstention", "abstention_precision", "no_over_refusal", "answered", "success",
+    "within_slo", "within_cost",
+)  # fmt: skip
 BEIR_CHUNKS = 300  # per query: leaves room for 100 documents of three chunks each
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """An evaluation: values per question, a verdict per floor, and how many requests failed with which code."""
+    """An evaluation: what it is of, when it was whole, every question with its reply, and the values per question.
 
+    `kept` counts the replies that had been there before this call.
+    """
+
+    header: "Header"
+    finished_at: str
+    observed: "tuple[Observed, ...]"
     scorecard: Scorecard
-    verdicts: tuple[Verdict, ...]
-    failures: Mapping[str, int]
+    kept: int
 
+    @property
+    def failures(self) -> Mapping[str, int]:
+        """How many requests failed, by the code they failed with."""
+        from eval.client import Failure
 
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """An evaluation with the decision that was recorded about it."""
-
-    measured: Measured
-    decision: Decision
+        codes = Counter(o.response.code for o in self.observed if isinstance(o.response, Failure))
+        return dict(sorted(codes.items()))
 
 
 def draw(questions: tuple[Question, ...], n: int, seed: int) -> tuple[Question, ...]:
@@ -53,55 +63,82 @@ def draw(questions: tuple[Question, ...], n: int, seed: int) -> tuple[Question, 
     return tuple(question for position, question in enumerate(questions) if position in chosen)
 
 
-def binding(
-    settings: "Settings", version: str, questions: tuple[Question, ...], baseline: str | None = None
-) -> Binding:
+def gate_list(settings: "Settings") -> tuple[Gate, ...]:
+    """The gates of the settings."""
+    return tuple(line.gate for line in settings.evaluation.gates)
+
+
+def binding(settings: "Settings", version: str, questions: Sequence[Question], baseline: str | None = None) -> Binding:
     """What a decision about `version` must speak of to be about what would be served instead of `baseline`."""
     return Binding(
         version=version,
         dataset=fingerprint(questions),
         settings=settings_digest(settings),
-        gates=digest(floors(settings.evaluation.floors)),
+        gates=digest(gate_list(settings)),
         code=code.measuring(),
         baseline=baseline,
     )
 
 
-async def measure(settings: "Settings", questions: tuple[Question, ...], report: Report, client: "Client") -> Measured:
-    """What `client` gets for `questions`, held to the floors of the settings. Closes the client.
+async def measure(
+    settings: "Settings",
+    version: str,
+    questions: Sequence[Question],
+    report: Report,
+    *,
+    url: str = "",
+    fresh: bool = False,
+) -> Measured:
+    """`version` under these settings in this process, or, with `url`, what is served there, pinned to `version` if
+    one is named. What a journal holds already is not asked again, unless `fresh`.
 
-    Raises StageFailed when every question fails.
+    A whole evaluation of an address is always begun anew: what is served there may have changed since.
+    Raises StageFailed when every question fails, StorageError when another process measures the same.
     """
-    from eval.client import Failure
-    from eval.harness import evaluate
+    from eval.client import Client
+    from eval.harness import ask, observe, score
+    from eval.journal import Journal
 
-    gates = floors(settings.evaluation.floors)
-    names = tuple(dict.fromkeys([*(gate.metric for gate in gates), *ALWAYS]))
-    async with client:
-        scorecard, observed = await evaluate(
-            client,
-            questions,
-            names,
-            workers=settings.evaluation.workers,
-            progress=lambda done, total: report("evaluating", done, total),
-        )
-    failures = Counter(o.response.code for o in observed if isinstance(o.response, Failure))
-    return Measured(scorecard, judge(scorecard, gates), dict(sorted(failures.items())))
+    of = evaluations.header(settings, version, questions, url)
+    with Journal(evaluations.journal_path(settings, of), of) as journal:
+        if fresh or (url and journal.finished_at):
+            journal.start_over()
+        kept, replies = len(journal.replies), dict(journal.replies)
+        if not journal.finished_at:
+            client = Client.to_url(url, version or None) if url else await local_client(settings, version)
+            async with client:
+                replies = await ask(
+                    client,
+                    questions,
+                    workers=settings.evaluation.workers,
+                    journal=journal,
+                    progress=lambda done, total: report(f"evaluating {version or url}", done, total),
+                )
+        observed = observe(questions, replies, limits(settings))
+        scorecard = score(observed, metric_names(settings))
+        if not journal.finished_at:  # not before there is a score: what failed altogether is no evaluation
+            journal.finish(stamp(utc_now()))
+        return Measured(of, journal.finished_at, observed, scorecard, kept)
 
 
-async def decide(settings: "Settings", version: str, questions: tuple[Question, ...], report: Report) -> Decided:
-    """The decision about `version`, measured in this process under the served settings, and recorded."""
-    from tidegate.compose import make_registry
+def metric_names(settings: "Settings") -> tuple[str, ...]:
+    """What is measured: the metrics of the gates, and those a person asks for first."""
+    return tuple(dict.fromkeys([*(gate.metric for gate in gate_list(settings)), *ALWAYS]))
 
-    measured = await measure(settings, questions, report, await local_client(settings, version))
-    decision = Decision(
-        binding=binding(settings, version, questions),
-        verdicts=measured.verdicts,
-        run_id="",
-        decided_at=datetime.now(UTC).isoformat(timespec="seconds"),
+
+def limits(settings: "Settings") -> "Limits":
+    """What a good answer takes and costs at most."""
+    from eval.observed import Limits
+
+    chosen = settings.evaluation
+    return Limits(
+        slo_ms=chosen.slo_ms,
+        cost_cap_usd=chosen.cost_cap_usd,
+        input_usd=chosen.input_usd,
+        output_usd=chosen.output_usd,
+        cache_read_usd=chosen.cache_read_usd,
+        cache_write_usd=chosen.cache_write_usd,
     )
-    make_registry(settings).record(decision)
-    return Decided(measured, decision)
 
 
 async def measure_beir(
@@ -117,7 +154,7 @@ async def measure_beir(
 ) -> "Retrieved":
     """ndcg@10, recall@10 and recall@100 of a BEIR collection through `/v1/search`. Closes the client."""
     from eval.beir import measure as measure_collection
-    from eval.questions import load_beir
+    from eval.collection import load_beir
     from tidegate.compose import anonymous
 
     async with client:

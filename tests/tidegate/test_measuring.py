@@ -7,16 +7,15 @@ from pathlib import Path
 import pytest
 
 from domain.errors import StageFailed
-from domain.releases import Outcome
 from domain.types import Scope
-from eval.gates import digest, floors
+from eval.gates import digest
 from eval.questions import Question, fingerprint, load
 from tests.eval.replies import QUESTION
 from tests.tidegate.small import small_library
 from tidegate import code
-from tidegate.compose import make_registry
 from tidegate.effective import digest as settings_digest
-from tidegate.measuring import ALWAYS, Measured, binding, decide, draw, local_client, measure
+from tidegate.evaluations import header, journal_path
+from tidegate.measuring import ALWAYS, binding, draw, gate_list, local_client, measure
 from tidegate.sample import make_sample, questions_path
 from tidegate.settings import Settings
 
@@ -25,7 +24,7 @@ QUESTIONS = tuple(replace(QUESTION, id=f"q{i}") for i in range(50))
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[Settings, str]:
-    """The small sample library; decisions may be recorded there, nothing is built."""
+    """The small sample library; evaluations may be kept there, nothing is built."""
     return small_library(tmp_path_factory.mktemp("sample"))
 
 
@@ -63,7 +62,7 @@ def test_a_binding_says_what_was_measured_on_what_under_which_settings_and_gates
     bound = binding(settings, "v1", QUESTIONS)
     assert (bound.version, bound.dataset) == ("v1", fingerprint(QUESTIONS))
     assert bound.settings == settings_digest(settings)
-    assert bound.gates == digest(floors(settings.evaluation.floors))
+    assert bound.gates == digest(gate_list(settings))
     assert (bound.code, bound.baseline) == (code.measuring(), None)
     assert binding(settings, "v1", tuple(reversed(QUESTIONS))) == bound, "the order of the questions is no difference"
 
@@ -72,7 +71,7 @@ def test_each_part_of_a_binding_moves_alone() -> None:
     settings = Settings()
     bound = binding(settings, "v1", QUESTIONS)
     other_rerank = settings.model_copy(update={"rerank": settings.rerank.model_copy(update={"backend": "none"})})
-    higher = settings.evaluation.model_copy(update={"floors": settings.evaluation.floors | {"recall@6": 0.71}})
+    higher = settings.evaluation.model_copy(update={"gates": settings.evaluation.gates[1:]})
     for changed, part in (
         (binding(settings, "v2", QUESTIONS), "version"),
         (binding(settings, "v1", QUESTIONS[1:]), "dataset"),
@@ -87,20 +86,46 @@ def test_each_part_of_a_binding_moves_alone() -> None:
 # ---------------------------------------------------------------------------------------------- measuring
 
 
-async def test_a_decision_is_recorded_and_bound_to_what_was_measured(sample: tuple[Settings, str]) -> None:
+async def test_an_evaluation_says_what_it_is_of_and_has_every_value(sample: tuple[Settings, str]) -> None:
     settings, version = sample
     questions, told = asked(settings), list[tuple[str, int, int]]()
-    decided = await decide(settings, version, questions, lambda *step: told.append(step))
-    assert make_registry(settings).decisions(version)[-1] == decided.decision
-    assert decided.decision.binding == binding(settings, version, questions)
-    assert decided.decision.verdicts == decided.measured.verdicts
-    assert [verdict.gate for verdict in decided.decision.verdicts] == sorted(settings.evaluation.floors)
-    assert told == [("evaluating", done, len(questions)) for done in range(1, len(questions) + 1)]
-    scorecard = decided.measured.scorecard
-    assert (scorecard.version, scorecard.dataset) == (version, fingerprint(questions))
-    assert set(scorecard.values) == {*settings.evaluation.floors, *ALWAYS}
-    assert set(scorecard.values["success"].values()) == {1.0}
-    assert decided.measured.failures == {}
+    measured = await measure(settings, version, questions, lambda *step: told.append(step), fresh=True)
+    assert told == [(f"evaluating {version}", done, len(questions)) for done in range(1, len(questions) + 1)]
+    assert measured.header == header(settings, version, questions)
+    assert (measured.scorecard.version, measured.scorecard.dataset) == (version, fingerprint(questions))
+    assert set(measured.scorecard.values) == {*(gate.metric for gate in gate_list(settings)), *ALWAYS}
+    assert set(measured.scorecard.values["success"].values()) == {1.0}
+    assert all(o.latency_ms for o in measured.observed)
+    assert (measured.failures, measured.kept) == ({}, 0)
+
+
+async def test_what_was_measured_is_not_asked_again_until_somebody_wants_it_fresh(sample: tuple[Settings, str]) -> None:
+    settings, version = sample
+    questions = asked(settings)
+    first = await measure(settings, version, questions, silent, fresh=True)
+    told = list[tuple[str, int, int]]()
+    again = await measure(settings, version, questions, lambda *step: told.append(step))
+    assert again == replace(first, kept=len(questions))
+    assert told == []
+    fresh = await measure(settings, version, questions, silent, fresh=True)
+    assert (fresh.kept, fresh.scorecard) == (0, first.scorecard)
+    assert fresh.finished_at > first.finished_at
+
+
+async def test_another_question_set_setting_or_version_is_another_evaluation(sample: tuple[Settings, str]) -> None:
+    settings, version = sample
+    questions = asked(settings)
+    other = settings.model_copy(update={"answering": settings.answering.model_copy(update={"k": 5})})
+    headers = [
+        header(settings, version, questions),
+        header(settings, version, questions[1:]),
+        header(other, version, questions),
+        header(settings, "v000000000000", questions),
+        header(settings, version, questions, "http://127.0.0.1:8000"),
+    ]
+    assert len({journal_path(settings, of) for of in headers}) == 5
+    await measure(settings, version, questions, silent)
+    assert (await measure(other, version, questions, silent, fresh=True)).kept == 0
 
 
 async def test_two_builds_and_two_evaluations_of_the_same_input_give_the_same_bytes(
@@ -129,32 +154,29 @@ PUBLIC = frozenset({"public"})
 
 
 async def numbers_of(settings: Settings, version: str) -> bytes:
-    """The whole of an evaluation as bytes."""
-    measured: Measured = await measure(settings, asked(settings), silent, await local_client(settings, version))
-    return json.dumps([asdict(measured.scorecard), [asdict(v) for v in measured.verdicts]]).encode()
+    """The whole of a scorecard as bytes, every question asked now."""
+    return json.dumps(
+        asdict((await measure(settings, version, asked(settings), silent, fresh=True)).scorecard)
+    ).encode()
 
 
-async def test_a_version_that_is_not_there_is_not_measured(sample: tuple[Settings, str]) -> None:
+async def test_a_version_that_is_not_there_is_not_measured_and_nothing_is_kept_of_it(
+    sample: tuple[Settings, str],
+) -> None:
     settings, _ = sample
-    with pytest.raises(StageFailed, match="All 40 questions failed, the first with not_found"):
-        await measure(settings, asked(settings), silent, await local_client(settings, "v000000000000"))
+    for _ in range(2):
+        with pytest.raises(StageFailed, match="All 40 questions failed, the first with not_found"):
+            await measure(settings, "v000000000000", asked(settings), silent)
 
 
-async def test_failed_requests_are_counted_by_their_code(sample: tuple[Settings, str]) -> None:
+async def test_failed_requests_are_counted_by_their_code_and_stay_as_they_were(sample: tuple[Settings, str]) -> None:
     settings, version = sample
     whole = asked(settings)
     long = replace(whole[0], id="long", query="why " * 2000)
-    measured = await measure(settings, (*whole, long), silent, await local_client(settings, version))
+    measured = await measure(settings, version, (*whole, long), silent)
     assert measured.failures == {"too_long": 1}
     assert measured.scorecard.values["success"]["long"] == 0
-
-
-async def test_a_floor_nobody_is_eligible_for_is_no_pass(sample: tuple[Settings, str]) -> None:
-    settings, version = sample
-    nulls = tuple(question for question in load(questions_path(settings)) if question.type == "null")
-    decided = await decide(settings, version, nulls, silent)
-    assert {v.gate: v.outcome for v in decided.decision.verdicts}["recall@6"] is Outcome.ERROR
-    assert decided.decision.outcome >= Outcome.ERROR
+    assert await measure(settings, version, (*whole, long), silent) == replace(measured, kept=41)
 
 
 # ---------------------------------------------------------------------------------------------- the sample library

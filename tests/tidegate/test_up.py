@@ -1,4 +1,4 @@
-"""`tidegate up`, up to the moment a server starts: what is refused early, what is admitted, and the curl line."""
+"""`tidegate up` before a server starts: what is refused early, what the server is told, and the curl line."""
 
 import json
 import shlex
@@ -9,40 +9,18 @@ import pytest
 import typer
 from typer.main import get_command
 
-from domain.errors import NotAdmitted
-from domain.releases import Outcome
-from eval.questions import load
-from retrieval.registry import FolderRegistry
 from tests.tidegate.tiny import sets, settings, write_corpus
 from tidegate.cli import main
 from tidegate.console import Code, Shared
-from tidegate.settings import Settings
-from tidegate.up import build_and_admit, curl, ending, example_question
+from tidegate.loading import load as load_settings
+from tidegate.up import curl, ending, example_question, server_arguments, with_question_set
 
 Capture = pytest.CaptureFixture[str]
 
 
-def question(id: str, query: str, doc_id: str, text: str, answer: str) -> str:
-    """One line of a question set: a public visitor of the harbour asks for a fact of one document."""
-    fields = {"id": id, "query": query, "answer": answer, "aliases": [], "type": "inference", "hops": 1}
-    asked = {"slice": "frozen", "persona": "visitor", "tenant": "harbour", "groups": ["public"], "history": []}
-    return json.dumps({**fields, **asked, "evidence": [{"doc_id": doc_id, "text": text}]}) + "\n"
-
-
-OIL = question("q1", "Which oil does pump P3 need?", "pump.txt", "Pump P3 needs oil of grade ISO 46.", "ISO 46")
-LIFT = question("q2", "How much does the blue crane lift?", "crane.md", "It lifts four tonnes.", "four tonnes")
-UNTRUE = question("q3", "Who paints the lighthouse?", "gate.md", "The mayor paints it.", "the mayor")
-
-
 @pytest.fixture
 def corpus(here: Path) -> Path:
-    (here / "asked.jsonl").write_text(OIL + LIFT)
-    (here / "untrue.jsonl").write_text(UNTRUE)
     return write_corpus(here / "corpus")
-
-
-def admitted(ours: Settings, corpus: Path, questions: Path | None, forced: str = "") -> str:
-    return build_and_admit(ours, corpus, questions, "", forced, lambda *_: None)
 
 
 # ---------------------------------------------------------------------------------------------- refused early
@@ -83,57 +61,22 @@ def test_what_can_be_refused_early_is_refused_in_one_line(
     assert not (here / "data" / "registry").exists()
 
 
-# ---------------------------------------------------------------------------------------------- admitted or not
+# ---------------------------------------------------------------------------------------------- what is served
 
 
-def test_a_corpus_that_reaches_its_floors_becomes_what_people_get(corpus: Path, here: Path) -> None:
-    ours = settings(here / "data")
-    version = admitted(ours, corpus, here / "asked.jsonl")
-    registry = FolderRegistry(ours.data_dir / "registry")
-    assert registry.rollout().stable == version
-    assert [decision.outcome for decision in registry.decisions(version)] == [Outcome.PASS]
+def test_the_server_decides_on_the_question_set_that_was_named_here(here: Path) -> None:
+    ctx = typer.Context(get_command(typer.Typer(callback=lambda: None)), obj=Shared(None, {"data_dir": "d"}))
+    ours = with_question_set(settings(here / "data"), Path("asked set.jsonl"))
+    named = str(here / "asked set.jsonl")
+    assert server_arguments(ctx, ours, Path("asked set.jsonl"), 8123) == [
+        "--set", "data_dir=d", "--set", f"evaluation.question_set={named}", "--port", "8123",
+    ]  # fmt: skip
+    assert load_settings(None, {}, {"evaluation.question_set": named}).settings.evaluation.question_set == Path(named)
+    assert server_arguments(ctx, settings(here / "data"), None, None) == ["--set", "data_dir=d"]
 
 
-def test_the_same_again_is_neither_built_nor_measured_again(corpus: Path, here: Path) -> None:
-    ours = settings(here / "data")
-    version = admitted(ours, corpus, here / "asked.jsonl")
-    registry = FolderRegistry(ours.data_dir / "registry")
-    before = registry.rollout(), registry.decisions(version)
-    assert admitted(ours, corpus, here / "asked.jsonl") == version
-    assert (registry.rollout(), registry.decisions(version)) == before
-
-
-def test_a_corpus_that_misses_its_floors_is_refused_with_the_numbers(corpus: Path, here: Path) -> None:
-    ours = settings(here / "data")
-    with pytest.raises(
-        NotAdmitted, match=r"citation_recall: 0.0000 over 1 question.*nobody gets anything yet.*--force"
-    ):
-        admitted(ours, corpus, here / "untrue.jsonl")
-    assert FolderRegistry(ours.data_dir / "registry").rollout().stable is None
-
-
-def test_what_is_served_already_is_measured_again_under_other_settings(corpus: Path, here: Path) -> None:
-    version = admitted(settings(here / "data"), corpus, here / "asked.jsonl")
-    other = settings(here / "data", evaluation__floors__abstention="1.0", answering__k="5")
-    with pytest.raises(NotAdmitted, match=f"may not be served under these settings .*people keep getting {version}"):
-        admitted(other, corpus, here / "untrue.jsonl")
-
-
-def test_force_admits_and_its_reason_is_recorded(corpus: Path, here: Path, capsys: Capture) -> None:
-    ours = settings(here / "data")
-    version = admitted(ours, corpus, None, "we are only trying it out")
-    registry = FolderRegistry(ours.data_dir / "registry")
-    assert registry.rollout().stable == version
-    assert [decision.forced for decision in registry.decisions(version)] == ["we are only trying it out"]
-    assert "forced: we are only trying it out" in capsys.readouterr().err
-
-
-def test_the_questions_offered_are_about_what_is_served(corpus: Path, here: Path) -> None:
-    ours = settings(here / "data")
-    admitted(ours, corpus, here / "asked.jsonl")
-    assert example_question(ours) in {q.query for q in load(here / "asked.jsonl")}
-    admitted(ours, corpus, None, "no questions this time")
-    assert example_question(ours) == "What is this library about?"
+def test_an_example_is_asked_even_where_no_question_is_offered(here: Path) -> None:
+    assert example_question(settings(here / "data")) == "What is this library about?"
 
 
 # ---------------------------------------------------------------------------------------------- the curl line

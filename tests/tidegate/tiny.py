@@ -10,7 +10,12 @@ from tidegate.cli import main
 from tidegate.loading import load
 from tidegate.settings import Settings
 
-NO_MODEL = {"embedding.backend": "hashing", "rerank.backend": "none", "access.default_groups": "public"}
+NO_MODEL = {
+    "embedding.backend": "hashing",
+    "rerank.backend": "none",
+    "access.default_groups": "public",
+    "tracking.enabled": "false",
+}
 FILES = {
     "crane.md": "# The crane\n\nThe blue crane was built in 1931. It lifts four tonnes.\n",
     "gate.md": "# The gate\n\nThe sea gate closes at a tide of six metres. Two keepers close it by hand.\n",

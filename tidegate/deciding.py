@@ -1,0 +1,128 @@
+"""A version against what people get now: both measured, every gate judged, the decision recorded.
+
+The one place where measuring becomes a decision; `gate` and `up` come through here. A decision is recorded whatever it
+says, also when nothing could be measured: whoever asks later must not read silence as consent.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from domain.errors import StageFailed
+from domain.releases import Binding, Decision, Outcome, Verdict
+from domain.releasing import stamp, utc_now
+from domain.rollout import against
+from tidegate import evaluations
+from tidegate.measuring import Measured, binding, gate_list, measure
+from tidegate.progress import Report
+
+if TYPE_CHECKING:
+    from eval.planning import Detectable
+    from eval.questions import Question
+    from tidegate.settings import Settings
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A version and what people get now, measured on the same questions under the same settings.
+
+    `baseline` is None for a first version. `detectable` says what these questions can tell apart, gate by gate.
+    """
+
+    candidate: Measured
+    baseline: Measured | None
+    detectable: "tuple[Detectable, ...]"
+
+
+def gate(
+    settings: "Settings", version: str, questions: "Sequence[Question]", report: Report, *, tell: Tell, note: Tell
+) -> tuple[Decision, Compared | None]:
+    """The decision about `version`, recorded, and the comparison it rests on; None when it could not be measured.
+
+    What the questions can detect is told before anything is judged, so that nobody reads it in the light of the
+    outcome; notes are about what went otherwise than wished. Nothing that was measured before is asked again.
+    """
+    from tidegate.compose import make_registry
+
+    registry = make_registry(settings)
+    bound = binding(settings, version, questions, against(registry.rollout(), version))
+    try:
+        compared = compare(settings, bound, questions, report)
+    except StageFailed as error:  # neither good nor bad: there is no number
+        decision = _decided(bound, (Verdict("evaluation", Outcome.ERROR, str(error)),))
+        registry.record(decision)
+        return decision, None
+    for measured in (compared.candidate, compared.baseline):
+        tell_failures(measured, note)
+    for line in compared.detectable:
+        tell(str(line))
+    decision = judged(settings, bound, compared, note)
+    registry.record(decision)
+    return decision, compared
+
+
+def compare(settings: "Settings", bound: Binding, questions: "Sequence[Question]", report: Report) -> Compared:
+    """What a decision bound to this rests on. Raises StageFailed when either of the two versions cannot be measured."""
+    from eval.planning import detectable
+    from eval.questions import slices
+
+    candidate = asyncio.run(measure(settings, bound.version, questions, report))
+    try:
+        baseline = asyncio.run(measure(settings, bound.baseline, questions, report)) if bound.baseline else None
+    except StageFailed as error:
+        raise StageFailed(f"What people get now, {bound.baseline}, could not be measured: {error}") from error
+    chosen = settings.evaluation
+    lines = detectable(
+        candidate.scorecard,
+        baseline.scorecard if baseline else None,
+        gate_list(settings),
+        {question.id: slices(question) for question in questions},
+        alpha=chosen.alpha,
+        power=chosen.power,
+        effect=chosen.effect,
+    )
+    return Compared(candidate, baseline, lines)
+
+
+def judged(settings: "Settings", bound: Binding, compared: Compared, note: Tell) -> Decision:
+    """The decision on a comparison, told to the tracker. Records nothing."""
+    from eval.questions import slices
+    from eval.verdicts import judge
+    from tidegate.findings import evaluation
+    from tidegate.tracking import track, untracked
+
+    chosen = settings.evaluation
+    verdicts = judge(
+        compared.candidate.scorecard,
+        compared.baseline.scorecard if compared.baseline else None,
+        gate_list(settings),
+        {o.question.id: slices(o.question) for o in compared.candidate.observed},
+        alpha=chosen.alpha,
+        seed=chosen.seed,
+    )
+    tracked = track(settings, evaluation(settings, bound, compared.candidate, compared.baseline, verdicts))
+    if tracked.note:
+        note(tracked.note)
+    if tracked.run_id:
+        evaluations.note_run(settings, compared.candidate.header, tracked.run_id)
+    if missing := untracked(settings, tracked.run_id):
+        verdicts = (*verdicts, Verdict("tracking", Outcome.ERROR, missing))
+    return _decided(bound, verdicts, tracked.run_id)
+
+
+def tell_failures(measured: Measured | None, note: Tell) -> None:
+    """Note how many requests of an evaluation failed, and the way to ask them again."""
+    if measured and measured.failures:
+        counts = ", ".join(f"{n} {code}" for code, n in measured.failures.items())
+        name = measured.header.version or measured.header.url
+        note(
+            f"{sum(measured.failures.values())} of {len(measured.observed)} requests to {name} failed and score zero: "
+            f"{counts}; once the cause is mended, ask again with tidegate evaluate {name} --fresh"
+        )
+
+
+def _decided(bound: Binding, verdicts: tuple[Verdict, ...], run_id: str = "") -> Decision:
+    return Decision(bound, verdicts, run_id, stamp(utc_now()))

@@ -1,0 +1,92 @@
+"""`tidegate gate`: may this version reach people? Measures what is missing, judges every gate, records the decision."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from domain.errors import TidegateError
+from domain.releases import Decision, Outcome
+from tidegate.config import AsJson
+from tidegate.console import Code, complain, exit_code, loaded, note, say, say_json
+from tidegate.progress import progress
+
+if TYPE_CHECKING:
+    from tidegate.deciding import Compared
+
+OUTCOME_CODES = {
+    Outcome.PASS: Code.DONE,
+    Outcome.INCONCLUSIVE: Code.INCONCLUSIVE,
+    Outcome.ERROR: Code.NOT_MEASURED,
+    Outcome.FAIL: Code.REFUSED,
+}
+NEXT = {
+    Outcome.PASS: "let people try it with tidegate canary {version} --auto, or give it to all with tidegate promote "
+    "{version}",
+    Outcome.INCONCLUSIVE: "ask more questions (evaluation.questions, or a larger set): nobody can tell from these",
+    Outcome.ERROR: "mend what kept it from being measured and decide again",
+    Outcome.FAIL: "people keep what they have: see what changed with tidegate compare",
+}
+
+
+def gate(
+    ctx: typer.Context,
+    version: Annotated[str, typer.Argument(help="Index version; the newest when left out.", show_default=False)] = "",
+    questions: Annotated[
+        Path | None, typer.Option(help="Question set; the one of the settings, or the sample library's, when left out.")
+    ] = None,
+    as_json: AsJson = False,
+) -> Code:
+    """Decide whether a version may reach people: against the gates, and against the version they have now.
+
+    Both are measured on the same questions under the same settings; what was measured before is not asked again. Ends
+    with 0 for PASS, 1 for FAIL, 3 for INCONCLUSIVE, and 4 when it could not be measured. The decision is recorded.
+    """
+    from tidegate.deciding import gate as decide
+    from tidegate.evaluate import newest, question_set
+
+    settings = loaded(ctx).settings
+    try:
+        asked = question_set(settings, questions)
+        name = newest(settings, version)
+        with progress() as report:
+            decision, compared = decide(
+                settings, name, asked, report, tell=(lambda _: None) if as_json else say, note=note
+            )
+    except TidegateError as error:
+        if exit_code(error) is not Code.REFUSED:
+            raise
+        complain(str(error))
+        return Code.NOT_MEASURED  # 1 says that the version is not good enough, and nothing else
+    if as_json:
+        say_json(_as_json(decision, compared, len(asked)))
+    else:
+        _say(decision, len(asked))
+    return OUTCOME_CODES[decision.outcome]
+
+
+def _say(decision: Decision, n: int) -> None:
+    bound, outcome = decision.binding, decision.outcome
+    for verdict in decision.verdicts:
+        say(f"{verdict.outcome.name:<12} {verdict.gate}: {verdict.reason}{' (advisory)' if verdict.advisory else ''}")
+    versus = f" against {bound.baseline}" if bound.baseline else ", the first"
+    run = f", run {decision.run_id}" if decision.run_id else ""
+    say(f"{outcome.name}: version {bound.version}{versus}, {n} questions of set {bound.dataset}{run}")
+    say(f"Next: {NEXT[outcome].format(version=bound.version)}")
+
+
+def _as_json(decision: Decision, compared: "Compared | None", n: int) -> dict[str, object]:
+    from dataclasses import asdict
+
+    return {
+        "version": decision.binding.version,
+        "baseline": decision.binding.baseline,
+        "questions": decision.binding.dataset,
+        "n": n,
+        "failed": dict(compared.candidate.failures) if compared else {},
+        "detectable": [asdict(line) for line in compared.detectable] if compared else [],
+        "verdicts": [asdict(v) | {"outcome": v.outcome.name} for v in decision.verdicts],
+        "outcome": decision.outcome.name,
+        "binding": asdict(decision.binding),
+        "run_id": decision.run_id,
+    }
