@@ -14,7 +14,7 @@ from tidegate.progress import Report, progress
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from domain.releases import Decision
+    from domain.releases import Decision, Move
     from retrieval.building import BuildReport
     from retrieval.documents import FileOutcome
     from tidegate.settings import Settings
@@ -52,13 +52,13 @@ def versions(ctx: typer.Context, as_json: AsJson = False) -> None:
     from tidegate.compose import make_releases
 
     releases = make_releases(loaded(ctx).settings)
-    rollout, there = releases.registry.rollout(), releases.registry.versions()
+    rollout, there, moves = releases.registry.rollout(), releases.registry.versions(), releases.registry.ledger()
     roles = {rollout.previous: "previous", rollout.canary: "canary", rollout.stable: "stable"}
     if not there:
         note("no version has been built yet: tidegate build CORPUS")
     rows: list[dict[str, object]] = []
     for v in there:
-        state, decision = releases.state(v.id), admitting(releases.registry.decisions(v.id))
+        state, decision = releases.state(v.id), admitting(v.id, moves, releases.registry.decisions(v.id))
         if as_json:
             by = decision and {"decided_at": decision.decided_at, "run_id": decision.run_id, "forced": decision.forced}
             rows.append(asdict(v) | {"role": roles.get(v.id, ""), "state": state, "admitted_by": by})
@@ -70,9 +70,11 @@ def versions(ctx: typer.Context, as_json: AsJson = False) -> None:
         say_json({"versions": rows, "rollout": asdict(rollout)})
 
 
-def admitting(decisions: "Sequence[Decision]") -> "Decision | None":
-    """The latest decision that would let a version go to people, about whatever it was; None when there is none."""
-    return next((d for d in reversed(decisions) if d.outcome is Outcome.PASS or d.forced), None)
+def admitting(version: str, ledger: "Sequence[Move]", decisions: "Sequence[Decision]") -> "Decision | None":
+    """The decision on which a version last went to people; before that, the latest on which it could; or None."""
+    used = [m.decision for m in ledger if m.decision is not None and m.decision.binding.version == version]
+    known = used or [d for d in decisions if d.outcome is Outcome.PASS or d.forced]
+    return known[-1] if known else None
 
 
 def _admitted_by(decision: "Decision | None") -> str:

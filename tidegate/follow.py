@@ -56,6 +56,7 @@ def ended(settings: "Settings", rollout: Rollout, as_json: bool) -> Code:
     """Say how the canary of `rollout` went, move by move, and end with a meaning."""
     from dataclasses import asdict
 
+    from serving.rollout_wire import move_json
     from tidegate.compose import make_registry
     from tidegate.tracking import follow as tell_tracker
 
@@ -64,25 +65,12 @@ def ended(settings: "Settings", rollout: Rollout, as_json: bool) -> Code:
     moves = [move for move in ledger if rollout.began in (move.before.began, move.after.began)]
     last = moves[-1]
     if as_json:
-        say_json({"moves": [_as_json(move) for move in moves], "rollout": asdict(last.after)})
+        say_json({"moves": [move_json(move) for move in moves], "rollout": asdict(last.after)})
     else:
         say(_as_line(last))
     if last.verb is Verb.PROMOTE:
         return Code.DONE
     return Code.INCONCLUSIVE if last.reason.startswith(UNDECIDED) else Code.REFUSED
-
-
-def _as_json(move: "Move") -> dict[str, object]:
-    before, after = ({"stable": r.stable, "canary": r.canary, "share": r.share} for r in (move.before, move.after))
-    return {
-        "verb": move.verb,
-        "at": move.at,
-        "who": move.who,
-        "from": before,
-        "to": after,
-        "reason": move.reason,
-        "noticed_at": move.noticed_at,
-    }
 
 
 def _as_line(move: "Move") -> str:

@@ -26,6 +26,7 @@ def observe(
 
     Exit code 0 as good as stable, 1 worse, 3 nobody can tell yet, 4 no canary or no evidence that can be read.
     """
+    from serving.rollout_wire import evidence_json
     from tidegate.compose import make_lookout
 
     settings = loaded(ctx).settings
@@ -39,7 +40,8 @@ def observe(
         return _without_canary(as_json)
     done = acted(settings, look) if act else ""
     if as_json:
-        say_json(evidence_json(look) | {"done": done})
+        share = {"share": look.rollout.share, "done": done}
+        say_json(evidence_json(look.evidence, look.advice, look.since) | share)
     else:
         for line in lines(look):
             say(line)
@@ -74,33 +76,6 @@ def _without_canary(as_json: bool) -> Code:
 
 
 # ---------------------------------------------------------------------------------------------- how it looks
-
-
-def evidence_json(look: "Look") -> dict[str, object]:
-    """The evidence as `/v1/rollout` has it."""
-    evidence, advice = look.evidence, look.advice
-    return {
-        "canary": evidence.canary,
-        "stable": evidence.stable,
-        "share": look.rollout.share,
-        "requests": {"canary": evidence.canary_n, "stable": evidence.stable_n},
-        "outcome": evidence.outcome.name,
-        "metrics": [
-            {
-                "metric": m.metric,
-                "paired": m.paired,
-                "canary": {"mean": m.canary_mean, "n": m.canary_n},
-                "stable": {"mean": m.stable_mean, "n": m.stable_n},
-                "low": m.low,
-                "high": m.high,
-                "outcome": m.outcome.name,
-                "reason": m.reason,
-                "advisory": m.advisory,
-            }
-            for m in evidence.metrics
-        ],
-        "advice": {"step": advice.step, "share": advice.share, "reason": advice.reason},
-    }
 
 
 def lines(look: "Look") -> list[str]:

@@ -40,32 +40,50 @@ def canary(
     questions: Questions = None,
     as_json: AsJson = False,
 ) -> Code:
-    """Let a share of the sessions get an admitted version.
+    """Let a share of the sessions get an admitted version, or a larger share the canary there is.
 
     With --auto it widens and is promoted on shown evidence alone, and the command stays until that is decided: exit
     code 0 promoted, 1 rolled back, 3 undecided when its time was over. A running server goes on without the command;
     without one, `tidegate canary --auto` resumes.
     """
-    from domain.rollout import begin_canary
+    from domain.rollout import told
     from tidegate.follow import follow
 
     settings = loaded(ctx).settings
     releases = make(settings, questions)
     rollout = releases.registry.rollout()
-    if version in ("", rollout.canary) and auto:
-        if share is not None or force or questions:
-            raise BadRequest("--share, --force and --questions begin a canary: name another version.", "version")
+    if not version and (not auto or share is not None or force or questions):
+        raise BadRequest("Name a version to begin a canary with, or --auto alone to watch the one there is.", "version")
+    if auto and share is None and version in ("", rollout.canary):
         return follow(settings, rollout, as_json)
-    if not version:
-        raise BadRequest("Name a version to begin a canary with, or --auto to watch the one there is.", "version")
-    wanted = settings.canary.shares[0] if share is None else share
-    admit(settings, releases, version, force, reason, partial(begin_canary, share=wanted))
-    begun = releases.begin(version, wanted, who(), auto=auto, reason=reason)
-    moved(settings, begun, as_json and not auto)
-    if not auto:
-        note("`tidegate observe` shows how it does; `tidegate rollback` ends it")
-        return Code.DONE
-    return follow(settings, begun, as_json)
+    begun = _begun(settings, releases, version, share, auto, force, reason)
+    if auto:
+        note(told(begun))
+        return follow(settings, begun, as_json)
+    moved(settings, begun, as_json)
+    note("`tidegate observe` shows how it does; `tidegate rollback` ends it")
+    return Code.DONE
+
+
+def _begun(
+    settings: "Settings",
+    releases: "Releases",
+    version: str,
+    share: float | None,
+    auto: bool,
+    force: bool,
+    reason: str,
+) -> "Rollout":
+    """The pointer with this version as the canary; one that is it already gets the share that was named."""
+    from domain.rollout import begin_canary, widen
+
+    rollout = releases.registry.rollout()
+    if version == rollout.canary and share is not None:
+        admit(settings, releases, version, force, reason, partial(widen, share=share))
+        return releases.widen(share, who(), reason, expected=rollout)
+    first = settings.canary.shares[0] if share is None else share
+    admit(settings, releases, version, force, reason, partial(begin_canary, share=first))
+    return releases.begin(version, first, who(), auto=auto, reason=reason)
 
 
 def promote(

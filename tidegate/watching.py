@@ -28,11 +28,12 @@ Weigh = Callable[[Sequence[Observation], Rollout, float], Evidence]  # observati
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was seen of a canary at one moment, and what that asks for."""
+    """What was seen at one moment of a canary that began at `since`, and what that asks for."""
 
     rollout: Rollout
     evidence: Evidence
     advice: Advice
+    since: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Lookout:
         observed = self.observations.read(rollout.canary or "", rollout.began)
         evidence = self.weigh(observed, rollout, widened.timestamp())
         elapsed_s = max(0.0, (self.now() - began).total_seconds())  # below 0 when somebody set the clock back
-        return Look(rollout, evidence, advise(rollout, evidence, elapsed_s, self.ramp))
+        return Look(rollout, evidence, advise(rollout, evidence, elapsed_s, self.ramp), stamp(began))
 
 
 def live(lookout: Lookout) -> Callable[[], tuple[Evidence, Advice] | None]:
