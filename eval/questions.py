@@ -1,13 +1,13 @@
 """A question set: what is asked, by whom, what the answer is and which sentences hold it.
 
-Read and written as JSON lines, one question a line, with every problem of a file told at once. The reader of public
-BEIR collections stands at the end. Nothing here asks anything; harness.py does.
+Read and written as JSON lines, one question a line, with every problem of a file told at once. Questions of public
+collections are read in collection.py. Nothing here asks anything; harness.py does.
 """
 
 import gzip
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -22,7 +22,10 @@ SLICES = ("dev", "frozen")
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A sentence that holds a part of the answer, exactly as it stands in its document."""
+    """A sentence that holds a part of the answer, exactly as it stands in its document.
+
+    An empty text stands for the document: whoever judged it did not say where, so any passage of it counts.
+    """
 
     doc_id: str
     text: str
@@ -32,8 +35,9 @@ class Anchor:
 class Question:
     """One question with its gold answer and evidence, asked by a persona that may read `groups` of `tenant`.
 
-    A "null" question has no answer for this persona: `answer` is empty, `evidence` too and `hops` is 0. `history`
-    holds the turns before a follow-up. `aliases` are further accepted spellings of the answer.
+    A "null" question has no answer for this persona: `answer` is empty, `evidence` too and `hops` is 0. Another one
+    without an `answer` has one that nobody wrote down. `history` holds the turns before a follow-up, `aliases` are
+    further accepted spellings of the answer.
     """
 
     id: str
@@ -136,7 +140,7 @@ def load(path: Path) -> tuple[Question, ...]:
     questions: list[Question] = []
     problems: list[str] = []
     lines: dict[str, int] = {}
-    for number, line in _lines(path):
+    for number, line in numbered_lines(path):
         record, wrong = _record(line)
         if not wrong:
             question = _question(record)
@@ -178,14 +182,17 @@ def _record(line: str) -> tuple[dict[str, Any], list[str]]:
         value = record.get(name, [])
         if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
             wrong.append(f"{name}: must be a list of names, not {value!r}")
-    wrong += _pairs(record, "evidence", {"doc_id": None, "text": None})
+    wrong += _pairs(record, "evidence", {"doc_id": None, "text": None}, blank="text")
     wrong += _pairs(record, "history", {"role": tuple(role.value for role in Role), "text": None})
     if not wrong:
         wrong += _sense(record)
     return record, wrong
 
 
-def _pairs(record: Mapping[str, Any], name: str, fields: Mapping[str, tuple[str, ...] | None]) -> list[str]:
+def _pairs(
+    record: Mapping[str, Any], name: str, fields: Mapping[str, tuple[str, ...] | None], blank: str = ""
+) -> list[str]:
+    """What is wrong with a list of objects; the field `blank` may be an empty text."""
     value = record.get(name, [])
     if not isinstance(value, list):
         return [f"{name}: must be a list, not {value!r}"]
@@ -193,6 +200,8 @@ def _pairs(record: Mapping[str, Any], name: str, fields: Mapping[str, tuple[str,
     for number, item in enumerate(value, 1):
         for field, allowed in fields.items():
             found = item.get(field) if isinstance(item, dict) else None
+            if found == "" and field == blank:
+                continue
             if not isinstance(found, str) or not found.strip() or (allowed and found not in allowed):
                 wanted = f"one of {', '.join(allowed)}" if allowed else "text"
                 wrong.append(f"{name}[{number}].{field}: must be {wanted}, not {found!r}")
@@ -226,74 +235,7 @@ def _question(record: Mapping[str, Any]) -> Question:
     )
 
 
-# ---------------------------------------------------------------------------------------------- BEIR collections
-
-
-def load_beir(
-    folder: Path, split: str | None = None, queries_file: str | None = None
-) -> tuple[dict[str, str], dict[str, dict[str, int]]]:
-    """Query texts by id, and graded judgements by query and document, of a folder in BEIR's layout.
-
-    `queries_file` is a file of the folder, by default queries.jsonl or queries.jsonl.gz. Without a `split` there must
-    be exactly one. Raises CorpusError with what is there, or with every broken line.
-    """
-    folder = Path(folder)
-    splits = {path.stem: path for path in sorted((folder / "qrels").glob("*.tsv"))}
-    names = ", ".join(splits) or "none"
-    if split is None and len(splits) != 1:
-        raise CorpusError(f"{folder}/qrels has {len(splits)} splits ({names}): choose one with --split.")
-    if split is not None and split not in splits:
-        raise CorpusError(f"{folder}/qrels has no split '{split}', there are: {names}.")
-    queries = _queries(_queries_path(folder, queries_file))
-    return queries, _qrels(splits[split] if split else next(iter(splits.values())))
-
-
-def _queries_path(folder: Path, queries_file: str | None) -> Path:
-    wanted: Sequence[str] = [queries_file] if queries_file else ["queries.jsonl", "queries.jsonl.gz"]
-    for name in wanted:
-        if (folder / name).is_file():
-            return folder / name
-    there = ", ".join(sorted(path.name for path in folder.glob("*.jsonl*"))) or "no JSON lines at all"
-    raise CorpusError(f"{folder} has no {' or '.join(wanted)}, there is: {there}.")
-
-
-def _queries(path: Path) -> dict[str, str]:
-    queries: dict[str, str] = {}
-    problems = []
-    for number, line in _lines(path):
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            record = None
-        if isinstance(record, dict) and {"_id", "text"} <= record.keys():
-            queries[str(record["_id"])] = str(record["text"])
-        else:
-            problems.append(f"line {number}")
-    if problems or not queries:
-        where = ", ".join(problems[:20]) or "anywhere"
-        raise CorpusError(f"{path} needs one JSON object with _id and text a line, not found on {where}.")
-    return queries
-
-
-def _qrels(path: Path) -> dict[str, dict[str, int]]:
-    """Judgements from query-id, corpus-id and score separated by tabs; the first line is the header."""
-    qrels: dict[str, dict[str, int]] = {}
-    problems = []
-    for number, line in _lines(path):
-        fields = line.rstrip("\r\n").split("\t")
-        if number == 1 and fields[-1:] == ["score"]:
-            continue
-        if len(fields) == 3 and fields[2].strip().lstrip("-").isdecimal():
-            qrels.setdefault(fields[0], {})[fields[1]] = int(fields[2])
-        else:
-            problems.append(f"line {number}")
-    if problems or not qrels:
-        where = ", ".join(problems[:20]) or "anywhere"
-        raise CorpusError(f"{path} needs query-id, corpus-id and score with tabs between, not found on {where}.")
-    return qrels
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a text or .gz file that are not blank, numbered from 1. Raises CorpusError when it is unreadable."""
     try:
         with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:

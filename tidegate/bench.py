@@ -121,8 +121,9 @@ def bench_index(settings: "Settings", corpus: Path | None, report: Report) -> "t
     """The admitted version to measure on, built unless it is there, and questions nobody has asked yet."""
     from domain.releases import Move, Rollout, Verb
     from domain.releasing import stamp, utc_now
+    from eval.collection import load_beir
     from eval.factgraph import generate, write
-    from eval.questions import load, load_beir
+    from eval.questions import load
     from tidegate.build import build_version
     from tidegate.compose import make_registry
 

@@ -1,4 +1,3 @@
-import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +6,7 @@ import pytest
 
 from domain.errors import BadRequest, CorpusError
 from domain.types import Role, Scope, Turn
-from eval.questions import Anchor, Question, dump, fingerprint, load, load_beir, slices, suggestions
+from eval.questions import Anchor, Question, dump, fingerprint, load, slices, suggestions
 
 EXAMPLE = Question(
     id="q1",
@@ -72,6 +71,13 @@ def test_every_problem_of_a_file_is_told_at_once_with_its_line_and_field(tmp_pat
         ":5 history[1].role: must be one of user, assistant, not 'judge'",
     ):
         assert told in message
+
+
+def test_evidence_may_be_a_whole_document_when_the_file_says_so(tmp_path: Path) -> None:
+    (question,) = load(written(tmp_path, record(evidence=[{"doc_id": "d1", "text": ""}])))
+    assert question.evidence == (Anchor("d1", ""),)
+    with pytest.raises(BadRequest, match=r"evidence\[1\]\.text: must be text, not ' '"):
+        load(written(tmp_path, record(evidence=[{"doc_id": "d1", "text": " "}])))
 
 
 def test_a_missing_field_is_named(tmp_path: Path) -> None:
@@ -140,59 +146,6 @@ def test_suggestions_are_answerable_by_the_reader_and_need_no_conversation() -> 
     elsewhere = replace(EXAMPLE, id="q5", tenant="northshore")
     reader = Scope("harbour", frozenset({"public", "staff"}))
     assert suggestions([NULL, FOLLOW_UP, secret, elsewhere, EXAMPLE], reader) == (EXAMPLE,)
-
-
-# ---------------------------------------------------------------------------------------------- BEIR
-
-
-def beir(folder: Path, *splits: str) -> Path:
-    (folder / "qrels").mkdir(parents=True)
-    (folder / "queries.jsonl").write_text('{"_id": "1", "text": "old"}\n', encoding="utf-8")
-    for split in splits:
-        (folder / "qrels" / f"{split}.tsv").write_text("query-id\tcorpus-id\tscore\n1\td1\t2\n1\td2\t0\n", "utf-8")
-    return folder
-
-
-def test_the_only_split_is_read_without_naming_it(tmp_path: Path) -> None:
-    assert load_beir(beir(tmp_path, "dev")) == ({"1": "old"}, {"1": {"d1": 2, "d2": 0}})
-
-
-def test_two_splits_need_a_choice_and_an_unknown_one_is_refused_with_those_there_are(tmp_path: Path) -> None:
-    folder = beir(tmp_path, "dev", "test")
-    with pytest.raises(CorpusError, match=r"2 splits \(dev, test\): choose one with --split"):
-        load_beir(folder)
-    with pytest.raises(CorpusError, match=r"no split 'train', there are: dev, test"):
-        load_beir(folder, "train")
-    assert load_beir(folder, "test")[1] == {"1": {"d1": 2, "d2": 0}}
-
-
-def test_a_folder_without_judgements_says_so(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match=r"0 splits \(none\)"):
-        load_beir(tmp_path)
-
-
-def test_another_query_file_or_a_compressed_one_can_be_read(tmp_path: Path) -> None:
-    folder = beir(tmp_path, "dev")
-    (folder / "queries.rewrite.jsonl").write_text('{"_id": "1", "text": "new"}\n', encoding="utf-8")
-    assert load_beir(folder, None, "queries.rewrite.jsonl")[0] == {"1": "new"}
-    (folder / "queries.jsonl").unlink()
-    with gzip.open(folder / "queries.jsonl.gz", "wt", encoding="utf-8") as lines:
-        lines.write('{"_id": "1", "text": "größer"}\n')
-    assert load_beir(folder)[0] == {"1": "größer"}
-    with pytest.raises(
-        CorpusError, match=r"has no other\.jsonl, there is: queries\.jsonl\.gz, queries\.rewrite\.jsonl"
-    ):
-        load_beir(folder, None, "other.jsonl")
-
-
-def test_broken_lines_of_queries_and_judgements_are_numbered(tmp_path: Path) -> None:
-    folder = beir(tmp_path, "dev")
-    (folder / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\n1\td1\n1\td1\tmuch\n1\td1\t1\n", "utf-8")
-    with pytest.raises(CorpusError, match=r"dev\.tsv needs .* not found on line 2, line 3"):
-        load_beir(folder)
-    (folder / "queries.jsonl").write_text('{"_id": "1", "text": "a"}\n{"id": 2}\n', encoding="utf-8")
-    with pytest.raises(CorpusError, match=r"queries\.jsonl needs .* not found on line 2"):
-        load_beir(folder)
 
 
 # ---------------------------------------------------------------------------------------------- our examples
