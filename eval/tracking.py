@@ -11,12 +11,14 @@ Calls may take as long as the server likes: whoever needs a bound runs this in a
 
 import json
 import re
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 from domain.errors import StorageError
 from domain.evaluation import ALL, Estimate, Evaluation
@@ -44,6 +46,11 @@ class MlflowTracker:
         self._name = experiment
         self._model = re.sub("[/:]", "-", experiment)  # the two characters a registered model may not have
         self._artifacts = artifacts
+
+    def open(self) -> None:
+        """Make database and experiment where they are missing. Raises StorageError, naming the tracker."""
+        with self._speaking() as client:
+            self._experiment(client)
 
     def record(self, evaluation: Evaluation, folder: Path) -> str:
         """See Tracker.record. Metrics carry the time of the measurement, so that a second sending changes nothing."""
@@ -147,6 +154,11 @@ class MlflowTracker:
         tags = {"index_version": version}
         made = client.create_model_version(self._model, info.artifact_uri, info.run_id, tags, await_creation_for=0)
         return str(made.version)
+
+
+def sqlite_uri(path: Path) -> str:
+    """The address of a database in a file; what means something in an address is escaped."""
+    return f"sqlite:///{quote(str(path))}"
 
 
 def masked(text: str) -> str:
@@ -256,17 +268,22 @@ def _quoted(name: str) -> str:
 
 
 def _make_database(uri: str) -> None:
-    """A SQLite file appears whole or not at all: ended halfway through its fifty migrations it could not be used."""
+    """A SQLite file appears whole or not at all: ended halfway through its fifty migrations it could not be used.
+
+    One that cannot be opened raises at once here, where MLflow would try again for minutes.
+    """
     if not uri.startswith("sqlite:///"):
         return
-    path = Path(uri.removeprefix("sqlite:///"))
-    if path.exists() or path.name in ("", ":memory:"):
-        return
-    from mlflow import MlflowClient
+    path = Path(unquote(uri.removeprefix("sqlite:///")))
+    if not path.exists():
+        from mlflow import MlflowClient
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for left in path.parent.glob(f".{path.name}.*"):
-        left.unlink(missing_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    MlflowClient(f"sqlite:///{part}", f"sqlite:///{part}").search_experiments(max_results=1)
-    part.rename(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.part")
+        part.unlink(missing_ok=True)
+        with closing(sqlite3.connect(part)):
+            half_made = sqlite_uri(part)
+        MlflowClient(half_made, half_made).search_experiments(max_results=1)
+        part.rename(path)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA user_version").fetchone()
