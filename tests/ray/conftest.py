@@ -13,12 +13,12 @@ from serving.graph import Running, StageOptions, start
 from serving.noop import noop_plan
 from serving.ray_home import Place
 from serving.remote import Patience
-from tests.ray.stages import TroubledGenerator, TroubledLibrary, TroubledReranker
+from tests.ray.stages import TroubledGenerator, TroubledLibrary, TroubledReranker, movable_service
 
 
 @dataclass(frozen=True)
 class Graph:
-    """The graph, and the folder in which its generator says that it was closed."""
+    """The graph, and the folder in which its generator says that it was closed, and where its pointer is."""
 
     running: Running
     folder: Path
@@ -35,9 +35,10 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
     two = StageOptions(2, 2, 0.05, 0.0, 128, 64.0)
     plan = replace(
         noop_plan(two, two),
-        make_retriever=TroubledLibrary,
+        make_retriever=partial(TroubledLibrary, folder),
         make_reranker=TroubledReranker,
         make_generator=partial(TroubledGenerator, folder),
+        make_service=partial(movable_service, folder),
         patience=Patience(retrieve_s=5.0),
     )
     running = start(plan, Place(port=free_port(), num_cpus=max(2, os.cpu_count() or 2)))

@@ -1,13 +1,21 @@
 """The stages of the test graph: nothing happens at once, unless the question asks for trouble."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+import json
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from domain.errors import Throttled
+from domain.ports import Stages
 from domain.prompt import PromptPlan
-from domain.types import Delta, Draft, Mode, Query, Retrieval, Scope, StopReason
-from serving.noop import NoOpGenerator, NoOpLibrary, NoOpReranker
+from domain.releases import Rollout
+from domain.types import Chunk, Delta, Draft, Hit, Mode, Query, Retrieval, Scope, StopReason
+from retrieval.library import Library
+from serving.noop import NoOpGenerator, NoOpLibrary, NoOpRegistry, NoOpReranker, noop_service
+from serving.service import Service
+from serving.telemetry import Telemetry
 
 FILLER = "The gate opens at high water, as every sailor in the harbour knows very well. "
 
@@ -42,8 +50,49 @@ class TroubledGenerator(NoOpGenerator):
         yield Draft(FILLER, StopReason.END)
 
 
-class TroubledLibrary(NoOpLibrary):
-    """ "crash" has a bug in it, "slow" takes longer than anybody waits."""
+class MovableRegistry(NoOpRegistry):
+    """A registry whose pointer is a file in `folder`, and as NoOpRegistry has it while there is none."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "pointer.json"
+
+    def rollout(self) -> Rollout:
+        try:
+            return Rollout(**json.loads(self._file.read_text()))
+        except FileNotFoundError:
+            return super().rollout()
+
+    def point(self, rollout: Rollout) -> None:
+        """Moves the pointer, all or nothing."""
+        beside = self._file.with_suffix(".new")
+        beside.write_text(json.dumps(asdict(rollout)))
+        beside.replace(self._file)
+
+    def reset(self) -> None:
+        """Points where NoOpRegistry does."""
+        self._file.unlink(missing_ok=True)
+
+
+class SlowlyOpened:
+    """Any version, as if it were an index; "slow" in its name takes a moment to open."""
+
+    def __init__(self, version: str) -> None:
+        if "slow" in version:
+            time.sleep(0.4)
+        self.version, self.tombstones, self._of = version, frozenset[str](), NoOpLibrary()
+
+    def search(self, query: Query, scope: Scope, n: int, mode: Mode) -> tuple[Hit, ...]:
+        return asyncio.run(self._of.retrieve(query, scope, self.version, n, mode)).hits
+
+    def chunks(self, ids: Sequence[str], scope: Scope) -> tuple[Chunk, ...]:
+        return asyncio.run(self._of.chunks(ids, scope, self.version))
+
+
+class TroubledLibrary(Library):
+    """Follows the pointer in `folder`. "crash" has a bug in it, "slow" takes longer than anybody waits."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(SlowlyOpened, MovableRegistry(folder))  # type: ignore[arg-type]  # it quacks
 
     async def retrieve(self, query: Query, scope: Scope, version: str, n: int, mode: Mode = Mode.HYBRID) -> Retrieval:
         if "crash" in query.text:
@@ -51,6 +100,14 @@ class TroubledLibrary(NoOpLibrary):
         if "slow" in query.text:
             await asyncio.sleep(60)
         return await super().retrieve(query, scope, version, n, mode)
+
+
+Ready = Callable[[], Awaitable[Mapping[str, bool]]]
+
+
+def movable_service(folder: Path, stages: Stages, ready: Ready, telemetry: Telemetry) -> Service:
+    """The surface over the pointer in `folder`."""
+    return replace(noop_service(stages, ready, telemetry), registry=MovableRegistry(folder))
 
 
 class TroubledReranker(NoOpReranker):
