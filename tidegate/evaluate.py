@@ -194,9 +194,11 @@ def _on_collection(
 def question_set(settings: "Settings", path: Path | None, part: str = "frozen") -> "tuple[Question, ...]":
     """The questions to measure on, at most evaluation.questions of the wanted slice. Raises BadRequest for none.
 
-    Without a path they are those of evaluation.question_set, and without that the sample library's.
+    Without a path they are those of evaluation.question_set, and without that the sample library's. Those of a public
+    collection are asked by the anonymous reader.
     """
-    from eval.questions import load
+    from eval.collection import load_questions
+    from tidegate.compose import anonymous
     from tidegate.measuring import draw
     from tidegate.sample import questions_path
 
@@ -209,7 +211,7 @@ def question_set(settings: "Settings", path: Path | None, part: str = "frozen") 
             "There is no question set: name one with --questions FILE, or make the sample library with tidegate up.",
             "questions",
         )
-    everything = load(source)
+    everything = load_questions(source, anonymous(settings))
     wanted = tuple(q for q in everything if part in ("all", q.slice))
     if not wanted:
         raise BadRequest(f"{source} has {len(everything)} questions and none in slice {part}: --slice all.", "slice")

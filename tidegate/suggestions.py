@@ -14,10 +14,12 @@ FILE = "suggestions.json"
 
 def offer(settings: "Settings", questions: Path | None) -> None:
     """Write down questions of a set that the anonymous reader can get answered; without a set, none."""
-    from eval.questions import load, suggestions
+    from eval.collection import load_questions
+    from eval.questions import suggestions
     from tidegate.compose import anonymous
 
-    chosen = suggestions(load(questions), anonymous(settings)) if questions else ()
+    reader = anonymous(settings)
+    chosen = suggestions(load_questions(questions, reader), reader) if questions else ()
     text = json.dumps([question.query for question in chosen], ensure_ascii=False)
     (settings.data_dir / FILE).write_text(text, "utf-8")
 
