@@ -6,6 +6,8 @@ on disk. A last line without its end is a write that never returned: nobody read
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -57,25 +59,27 @@ def read_lines(path: Path) -> list[bytes]:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """The file with new content, all or nothing. Raises OSError."""
+    """The file with new content, all or nothing. Raises OSError, which names the file."""
     fresh = path.with_name(f".{path.name}.new")
-    with fresh.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
-    sync_folder(path.parent)
+    with _naming(path):
+        with fresh.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+        sync_folder(path.parent)
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """One more line, on disk when this returns. Raises OSError; the lines before are safe in any case."""
-    with path.open("a+b") as lines:
-        lines.seek(0)
-        lines.truncate(lines.read().rfind(b"\n") + 1)  # a torn line must not be glued to this one
-        lines.write(line + b"\n")
-        lines.flush()
-        os.fsync(lines.fileno())
-    sync_folder(path.parent)
+    """One more line, on disk when this returns. Raises OSError, which names the file; earlier lines are safe."""
+    with _naming(path):
+        with path.open("a+b") as lines:
+            lines.seek(0)
+            lines.truncate(lines.read().rfind(b"\n") + 1)  # a torn line must not be glued to this one
+            lines.write(line + b"\n")
+            lines.flush()
+            os.fsync(lines.fileno())
+        sync_folder(path.parent)
 
 
 def sync_tree(folder: Path) -> None:
@@ -94,6 +98,16 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """The system names a file that cannot be opened, but not one that cannot be written to."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 @cache

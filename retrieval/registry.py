@@ -91,9 +91,9 @@ class FolderRegistry:
         Gone for everybody by one rename; processes that have it open keep what they opened.
         """
         with self._writing():
+            self._clear()
             folder = self.folder(version)
             check_removable(version, self.rollout())
-            self._clear()
             folder.rename(folder.with_name(f"{REMOVED}{version}"))
             sync_folder(folder.parent)
             self._seal_of(version).unlink(missing_ok=True)
@@ -201,9 +201,8 @@ class FolderRegistry:
 
     def _clear(self) -> None:
         """Delete what removals, and publishing from another disk, left behind when they were killed."""
-        for path in self._versions.iterdir():
-            if path.name.startswith((REMOVED, INCOMING)):
-                shutil.rmtree(path, ignore_errors=True)
+        for path in [*self._versions.glob(f"{REMOVED}*"), *self._versions.glob(f"{INCOMING}*")]:
+            shutil.rmtree(path, ignore_errors=True)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
