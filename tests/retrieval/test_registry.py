@@ -2,16 +2,17 @@
 
 import multiprocessing
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from domain.errors import PointerMoved, StorageError
+from domain.errors import NotFound, PointerMoved, StorageError
 from domain.releases import Rollout
 from retrieval.registry import FolderRegistry
-from tests.contracts.test_index_registry import V1, decision, move, publish, staged, version
+from tests.contracts.test_index_registry import V1, V2, decision, move, publish, staged, version
 
 
 @pytest.fixture
@@ -21,28 +22,40 @@ def registry(tmp_path: Path) -> FolderRegistry:
     return registry
 
 
-def race(root: Path, rounds: int, won: "multiprocessing.Queue[int]") -> None:
+def race(root: Path, who: str, rounds: int, told: "multiprocessing.Queue[tuple[str, int, str]]") -> None:
+    """Moves the pointer as often as it can; tells of each move it made and of each that somebody else was faster in."""
     registry = FolderRegistry(root)
     while (current := registry.rollout()).revision < rounds:
         try:
-            registry.move(move(current, Rollout(stable=V1, revision=current.revision + 1)))
-        except PointerMoved:
-            continue
-        won.put(current.revision + 1)
+            registry.move(move(current, Rollout(stable=V1, revision=current.revision + 1), who))
+        except PointerMoved as too_late:
+            told.put((who, 0, str(too_late)))
+        else:
+            told.put((who, current.revision + 1, ""))
+    told.put((who, -1, ""))
 
 
 def test_between_processes_too_exactly_one_wins_each_revision(registry: FolderRegistry) -> None:
     context = multiprocessing.get_context("spawn")
-    won: multiprocessing.Queue[int] = context.Queue()
-    racers = [context.Process(target=race, args=(registry.root, 20, won)) for _ in range(2)]
+    told: multiprocessing.Queue[tuple[str, int, str]] = context.Queue()
+    names = ("the day shift", "the night shift")
+    racers = [context.Process(target=race, args=(registry.root, name, 20, told)) for name in names]
     for racer in racers:
         racer.start()
-    revisions = [won.get(timeout=60) for _ in range(20)]
+    heard: list[tuple[str, int, str]] = []
+    while sum(revision == -1 for _, revision, _ in heard) < len(racers):
+        heard.append(told.get(timeout=60))
     for racer in racers:
         racer.join(60)
-    assert sorted(revisions) == list(range(1, 21))
-    assert won.empty()
-    won.close()
+    told.close()
+    won = {revision: who for who, revision, _ in heard if revision > 0}
+    assert sorted(revision for _, revision, _ in heard if revision > 0) == list(range(1, 21))
+    ledger = registry.ledger()
+    assert [(each.after.revision, each.who) for each in ledger] == sorted(won.items())
+    for who, revision, message in heard:
+        if revision == 0:
+            at, faster = re.match(r"The rollout pointer is at revision (\d+), .*: (.*) made a", message).groups()
+            assert (won[int(at)], faster) == (faster, *{*names} - {who})
 
 
 def test_what_was_written_is_read_by_another_registry(registry: FolderRegistry) -> None:
@@ -108,6 +121,35 @@ def test_a_version_without_its_description_is_damage_and_not_absence(registry: F
         registry.versions()
 
 
+def test_a_description_of_another_version_is_damage(registry: FolderRegistry) -> None:
+    path = registry.root / "versions" / V1 / "version.json"
+    path.write_text(path.read_text().replace(V1, "v0000000000ff"))
+    with pytest.raises(StorageError, match=r"version.json is damaged \(id: it describes v0000000000ff\)"):
+        registry.versions()
+
+
+def test_a_damaged_version_can_be_removed_and_hides_no_other(registry: FolderRegistry, tmp_path: Path) -> None:
+    publish(registry, tmp_path, V2)
+    (registry.root / "versions" / V1 / "version.json").write_bytes(b"{")
+    with pytest.raises(NotFound, match=f"there are: {V1}, {V2}"):
+        registry.folder("v0000000000ff")
+    registry.remove(V1)
+    assert [there.id for there in registry.versions()] == [V2]
+
+
+def test_what_killed_removals_left_goes_with_the_next_publishing_or_removal(
+    registry: FolderRegistry, tmp_path: Path
+) -> None:
+    versions = registry.root / "versions"
+    for left in (f".removed-{V1}", ".incoming-x"):
+        (versions / left / "bm25").mkdir(parents=True)
+    publish(registry, tmp_path, V2)
+    assert {path.name for path in versions.iterdir()} == {V1, V2}
+    (versions / f".removed-{V1}" / "bm25").mkdir(parents=True)
+    registry.remove(V1)
+    assert {path.name for path in versions.iterdir()} == {V2}
+
+
 def test_the_remains_of_a_crash_disturb_nobody(registry: FolderRegistry) -> None:
     (registry.root / ".rollout.json.new").write_bytes(b'{"half')
     (registry.root / "versions" / ".incoming-x").mkdir()
@@ -144,28 +186,9 @@ WRITES: dict[str, Callable[[FolderRegistry, Path], object]] = {
     "publish": lambda registry, path: registry.publish(staged(path, "w"), version("v0000000000aa")),
     "record": lambda registry, path: registry.record(decision(V1)),
     "move": lambda registry, path: registry.move(move(Rollout(), Rollout(stable=V1, revision=1))),
+    "remove": lambda registry, path: registry.remove(V1),
     "tombstone": lambda registry, path: registry.tombstone(["a"]),
 }
-
-
-@pytest.mark.parametrize("write", sorted(WRITES))
-def test_a_read_only_folder_serves_and_says_so_when_written(
-    registry: FolderRegistry, tmp_path: Path, write: str
-) -> None:
-    folders = [registry.root, *(path for path in registry.root.rglob("*") if path.is_dir())]
-    (registry.root / ".lock").chmod(0o400)
-    for folder in folders:
-        folder.chmod(0o500)
-    try:
-        if os.access(registry.root, os.W_OK):
-            pytest.skip("this user may write everywhere")
-        assert registry.rollout() == Rollout()
-        assert [there.id for there in registry.versions()] == [V1]
-        with pytest.raises(StorageError, match="serving works read-only"):
-            WRITES[write](registry, tmp_path)
-    finally:
-        for folder in folders:
-            folder.chmod(0o700)
 
 
 @pytest.mark.parametrize("write", sorted(WRITES))
