@@ -156,6 +156,19 @@ def read(path: Path, header: Header) -> Found:
         raise StorageError(f"Cannot read {path} ({error.strerror}): let this user read it, or remove it.") from error
 
 
+def header_of(path: Path) -> Header | None:
+    """What the journal at `path` is of; None for a file that is no journal, or one of another format."""
+    try:
+        with path.open("rb") as file:
+            record = json.loads(file.readline())
+        told = dict(record)
+        return Header(**told) if told.pop("format", None) == FORMAT else None
+    except (ValueError, TypeError, RecursionError):
+        return None
+    except OSError as error:
+        raise StorageError(f"Cannot read {path} ({error.strerror}): let this user read it, or remove it.") from error
+
+
 def _parsed(content: bytes, header: Header) -> Found:
     replies: dict[str, Reply] = {}
     finished_at = ""

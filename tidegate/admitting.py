@@ -107,6 +107,7 @@ def bring(settings: "Settings", releases: "Releases", decision: Decision, *, at_
 
     Another canary makes way: whoever builds a newer version is not interested in how the older one would have done.
     """
+    from tidegate.measuring import can_open
     from tidegate.tracking import follow
     from tidegate.who import who
 
@@ -115,6 +116,9 @@ def bring(settings: "Settings", releases: "Releases", decision: Decision, *, at_
         return before
     if before.canary not in (None, version):
         before = releases.roll_back(who(), f"makes way for {version}", expected=before)
+    if before.stable is not None and not at_once and not can_open(settings, before.stable):
+        note(f"{before.stable} cannot be opened under these settings, so that there is no canary beside it")
+        at_once = True
     if before.stable is None or at_once:
         after = releases.promote(version, who(), decision.forced, expected=before)
     else:

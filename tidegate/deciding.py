@@ -13,8 +13,7 @@ from domain.errors import StageFailed
 from domain.releases import Binding, Decision, Outcome, Verdict
 from domain.releasing import stamp, utc_now
 from domain.rollout import against
-from tidegate import evaluations
-from tidegate.measuring import Measured, binding, gate_list, measure
+from tidegate.measuring import Measured, binding, can_open, gate_list, measure, recalled
 from tidegate.progress import Report
 
 if TYPE_CHECKING:
@@ -46,11 +45,13 @@ def gate(
     outcome; notes are about what went otherwise than wished. Nothing that was measured before is asked again.
     """
     from tidegate.compose import make_registry
+    from tidegate.tracking import follow, prepare
 
+    prepare(settings)
     registry = make_registry(settings)
     bound = binding(settings, version, questions, against(registry.rollout(), version))
     try:
-        compared = compare(settings, bound, questions, report)
+        compared = compare(settings, bound, questions, report, note)
     except StageFailed as error:  # neither good nor bad: there is no number
         decision = _decided(bound, (Verdict("evaluation", Outcome.ERROR, str(error)),))
         registry.record(decision)
@@ -61,19 +62,19 @@ def gate(
         tell(str(line))
     decision = judged(settings, bound, compared, note)
     registry.record(decision)
+    follow(settings)
     return decision, compared
 
 
-def compare(settings: "Settings", bound: Binding, questions: "Sequence[Question]", report: Report) -> Compared:
+def compare(
+    settings: "Settings", bound: Binding, questions: "Sequence[Question]", report: Report, note: Tell
+) -> Compared:
     """What a decision bound to this rests on. Raises StageFailed when either of the two versions cannot be measured."""
     from eval.planning import detectable
     from eval.questions import slices
 
     candidate = asyncio.run(measure(settings, bound.version, questions, report))
-    try:
-        baseline = asyncio.run(measure(settings, bound.baseline, questions, report)) if bound.baseline else None
-    except StageFailed as error:
-        raise StageFailed(f"What people get now, {bound.baseline}, could not be measured: {error}") from error
+    baseline = _baseline(settings, bound.baseline, questions, report, note) if bound.baseline else None
     chosen = settings.evaluation
     lines = detectable(
         candidate.scorecard,
@@ -85,6 +86,30 @@ def compare(settings: "Settings", bound: Binding, questions: "Sequence[Question]
         effect=chosen.effect,
     )
     return Compared(candidate, baseline, lines)
+
+
+def _baseline(
+    settings: "Settings", version: str, questions: "Sequence[Question]", report: Report, note: Tell
+) -> Measured:
+    """What people get now, under the settings of the candidate. Under another encoder it cannot be opened: then what
+    it achieved under its own is what people would lose.
+    """
+    try:
+        return asyncio.run(measure(settings, version, questions, report))
+    except StageFailed as error:
+        failed = f"What people get now, {version}, could not be measured: {error}"
+        if can_open(settings, version):
+            raise StageFailed(failed) from error
+        if (earlier := recalled(settings, version, questions)) is None:
+            raise StageFailed(
+                f"{failed} Measure it on these questions under the settings it is served with, tidegate evaluate "
+                f"{version}, and decide again."
+            ) from error
+    note(
+        f"{version}, which people get now, cannot be opened under these settings: compared with what it achieved on "
+        f"{earlier.finished_at} under its own"
+    )
+    return earlier
 
 
 def judged(settings: "Settings", bound: Binding, compared: Compared, note: Tell) -> Decision:
@@ -106,8 +131,6 @@ def judged(settings: "Settings", bound: Binding, compared: Compared, note: Tell)
     tracked = track(settings, evaluation(settings, bound, compared.candidate, compared.baseline, verdicts))
     if tracked.note:
         note(tracked.note)
-    if tracked.run_id:
-        evaluations.note_run(settings, compared.candidate.header, tracked.run_id)
     if missing := untracked(settings, tracked.run_id):
         verdicts = (*verdicts, Verdict("tracking", Outcome.ERROR, missing))
     return _decided(bound, verdicts, tracked.run_id)

@@ -69,6 +69,7 @@ def _on_questions(
     from tidegate.deciding import tell_failures
     from tidegate.findings import evaluation
     from tidegate.measuring import binding, measure
+    from tidegate.tracking import prepare
 
     chosen = question_set(settings, path, part)
     if url:
@@ -77,6 +78,8 @@ def _on_questions(
             "question is asked as its anonymous reader"
         )
     name = version if url else newest(settings, version)
+    if not url:
+        prepare(settings)
     with progress() as report:
         measured = asyncio.run(measure(settings, name, chosen, report, url=url, fresh=fresh))
     if measured.kept:
@@ -88,7 +91,7 @@ def _on_questions(
     else:
         _print_lines(settings, measured, found)
     if not url:
-        _track(settings, measured, found)
+        _track(settings, found)
     return Code.DONE
 
 
@@ -129,15 +132,13 @@ def _print_lines(settings: "Settings", measured: "Measured", found: Evaluation) 
     say(f"Version {measured.scorecard.version}, {len(took)} questions of set {measured.scorecard.dataset}")
 
 
-def _track(settings: "Settings", measured: "Measured", found: Evaluation) -> None:
-    from tidegate.evaluations import note_run
+def _track(settings: "Settings", found: Evaluation) -> None:
     from tidegate.tracking import track
 
     tracked = track(settings, found)
     if tracked.note:
         note(tracked.note)
     if tracked.run_id:
-        note_run(settings, measured.header, tracked.run_id)
         note(f"tracked as run {tracked.run_id}")
 
 

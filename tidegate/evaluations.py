@@ -1,7 +1,6 @@
-"""The stored evaluations of a data folder: what each is of, where it lies, and what the tracker called it.
+"""The stored evaluations of a data folder: what each is of, and where it lies.
 
     evaluations/<version>/<key>.jsonl     the journal of one evaluation (eval/journal.py)
-    evaluations/<version>/<key>.run       the run that the experiment tracker has for it
 
 The key is a digest of everything in the header, so another question set, setting or line of code is another file.
 """
@@ -13,9 +12,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eval.journal import Header
+from eval.journal import Found, Header, header_of, read
 from eval.questions import Question, fingerprint
-from retrieval.registry import cannot_write
 from tidegate import code
 from tidegate.effective import digest
 
@@ -36,18 +34,14 @@ def journal_path(settings: "Settings", of: Header) -> Path:
     return settings.data_dir / "evaluations" / (of.version or SERVED) / f"{key}.jsonl"
 
 
-def note_run(settings: "Settings", of: Header, run_id: str) -> None:
-    """Remember the run that the tracker has for that evaluation. Raises StorageError when it cannot be written."""
-    path = journal_path(settings, of).with_suffix(".run")
-    try:
-        path.write_text(f"{run_id}\n", "utf-8")
-    except OSError as error:
-        raise cannot_write(path, error) from error
-
-
-def run_of(settings: "Settings", of: Header) -> str:
-    """The run that the tracker has for that evaluation, empty when it has none."""
-    try:
-        return journal_path(settings, of).with_suffix(".run").read_text("utf-8").strip()
-    except (FileNotFoundError, UnicodeDecodeError):
-        return ""
+def latest(settings: "Settings", version: str, dataset: str) -> tuple[Header, Found] | None:
+    """The evaluation of `version` on that question set which was whole last, under whatever settings and code; None
+    when there is none. Those of an address do not count.
+    """
+    whole = []
+    for path in sorted((settings.data_dir / "evaluations" / version).glob("*.jsonl")):
+        of = header_of(path)
+        if of is not None and (of.version, of.dataset, of.url) == (version, dataset, ""):
+            whole.append((of, read(path, of)))
+    whole = [(of, found) for of, found in whole if found.finished_at]
+    return max(whole, key=lambda one: one[1].finished_at, default=None)

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
+from domain.errors import IncompatibleIndex
 from domain.releases import Binding, Scorecard
 from domain.releasing import stamp, utc_now
 from eval.gates import Gate, digest
@@ -119,6 +120,31 @@ async def measure(
         if not journal.finished_at:  # not before there is a score: what failed altogether is no evaluation
             journal.finish(stamp(utc_now()))
         return Measured(of, journal.finished_at, observed, scorecard, kept)
+
+
+def recalled(settings: "Settings", version: str, questions: Sequence[Question]) -> Measured | None:
+    """What `version` achieved on these questions under the settings and by the code that it was measured with last;
+    None when it never was.
+    """
+    from eval.harness import observe, score
+
+    there = evaluations.latest(settings, version, fingerprint(questions))
+    if there is None:
+        return None
+    of, found = there
+    observed = observe(questions, found.replies, limits(settings))
+    return Measured(of, found.finished_at, observed, score(observed, metric_names(settings)), len(observed))
+
+
+def can_open(settings: "Settings", version: str) -> bool:
+    """False for a version that was built with another encoder or analyser than these settings ask for."""
+    from tidegate.compose import make_embedder, open_index
+
+    try:
+        open_index(settings, make_embedder(settings), version)
+    except IncompatibleIndex:
+        return False
+    return True
 
 
 def metric_names(settings: "Settings") -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import pytest
 
 from domain.errors import StorageError
 from eval.client import Failure
-from eval.journal import Header, Journal, Reply, read
+from eval.journal import Header, Journal, Reply, header_of, read
 
 HEADER = Header("v1", "set", "settings", "0.1.0+12345678")
 ANSWER = Reply({"answer": "Höhe: \ud800 6 m", "score": 0.1, "status": "complete"}, 12.5)
@@ -89,6 +89,14 @@ def test_a_file_that_is_no_journal_is_begun_anew(path: Path) -> None:
     path.write_bytes(b"\xff\xfe some other file")
     write(path)
     assert list(read(path, HEADER).replies) == ["q1", "q2"]
+
+
+def test_what_a_journal_is_of_can_be_read_off_it(path: Path, tmp_path: Path) -> None:
+    write(path)
+    assert header_of(path) == HEADER
+    for content in (b"", b"\xff\n", b"[]\n", b"{}\n", b'{"format": 2, "version": "v1"}\n', b'{"format": 1}\n'):
+        (tmp_path / "other").write_bytes(content)
+        assert header_of(tmp_path / "other") is None
 
 
 def test_starting_over_forgets_every_reply_and_that_it_was_whole(path: Path) -> None:

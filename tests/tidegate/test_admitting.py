@@ -183,6 +183,15 @@ def test_a_later_version_that_fails_leaves_people_what_they_have(corpus: Path, h
     assert make_registry(ours).rollout() == first
 
 
+def test_another_encoder_reaches_everybody_at_once_for_no_server_opens_both(
+    corpus: Path, here: Path, capsys: Capture
+) -> None:
+    first = admitted(library(here), corpus)
+    rollout = admitted(library(here, embedding__dimensions="128"), corpus)
+    assert (rollout.canary, rollout.previous) == (None, first.stable)
+    assert f"{first.stable} cannot be opened under these settings" in capsys.readouterr().err
+
+
 # ---------------------------------------------------------------------------------------------- what is offered
 
 

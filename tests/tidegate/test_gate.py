@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -32,10 +33,18 @@ def gates(floor: float = 0.05, max_drop: float | None = None) -> list[str]:
     return ["--set", f"evaluation.gates=[{', '.join(rows)}]"]
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Settings, str]:
+    """The small sample library, to be copied."""
+    return small_library(tmp_path_factory.mktemp("built"))
+
+
 @pytest.fixture
-def library(tmp_path: Path) -> tuple[Settings, str]:
+def library(built: tuple[Settings, str], tmp_path: Path) -> tuple[Settings, str]:
     """A library of its own: decisions are counted and the pointer is moved."""
-    return small_library(tmp_path / "library")
+    settings, version = built
+    shutil.copytree(settings.data_dir, tmp_path / "library")
+    return settings.model_copy(update={"data_dir": tmp_path / "library"}), version
 
 
 def to(settings: Settings) -> list[str]:
@@ -189,6 +198,26 @@ def test_a_decision_is_bound_to_everything_it_was_made_on(
     assert told["binding"] == asdict(bound) == asdict(decisions(settings, second)[-1].binding)
     assert told["questions"] == fingerprint(asked)
     assert {"gate", "outcome", "reason", "advisory"} == set(told["verdicts"][0])
+
+
+def test_another_encoder_is_compared_with_what_people_have_under_their_own(
+    here: Path, library: tuple[Settings, str], capsys: Capture
+) -> None:
+    settings, first = library
+    admit(settings.data_dir)
+    other = [*to(settings), "--set", "embedding.dimensions=128", *gates(max_drop=0.5)]
+    assert main(["build", str(corpus_path(settings)), *other]) == 0
+    second = make_registry(settings).versions()[-1].id
+    assert main(["gate", second, *other]) == Code.NOT_MEASURED
+    out = capsys.readouterr().out
+    assert f"What people get now, {first}, could not be measured: All 40 questions failed" in out
+    assert f"Measure it on these questions under the settings it is served with, tidegate evaluate {first}" in out
+    assert main(["evaluate", first, *to(settings)]) == 0
+    capsys.readouterr()
+    assert main(["gate", second, "--json", *other]) == Code.DONE
+    out, err = capsys.readouterr()
+    assert json.loads(out)["baseline"] == first
+    assert f"{first}, which people get now, cannot be opened under these settings: compared with what it" in err
 
 
 # ---------------------------------------------------------------------------------------------- refused
