@@ -44,7 +44,7 @@ class MlflowTracker:
     def __init__(self, uri: str, experiment: str, artifacts: Path) -> None:
         self._uri = uri
         self._name = experiment
-        self._model = re.sub("[/:]", "-", experiment)  # the two characters a registered model may not have
+        self._model = re.sub("[/:']", "-", experiment)  # no model may have the first two, no filter the third
         self._artifacts = artifacts
 
     def open(self) -> None:
@@ -145,9 +145,9 @@ class MlflowTracker:
 
     def _model_version(self, client: Any, candidate: Any, version: str) -> str:
         """The number that the registered model has for an index version."""
-        if not client.search_registered_models(f"name = '{_quoted(self._model)}'"):
+        if not client.search_registered_models(f"name = '{self._model}'"):
             client.create_registered_model(self._model, description="The index versions of one library.")
-        named = f"name = '{_quoted(self._model)}' and tag.`index_version` = '{version}'"
+        named = f"name = '{self._model}' and tag.`index_version` = '{version}'"
         if found := client.search_model_versions(named):
             return str(found[0].version)
         info = candidate.info
@@ -261,10 +261,6 @@ def _find(client: Any, experiment: str, wanted: str) -> Any:  # mlflow.entities.
 
 def _ms(moment: str) -> int:
     return round(datetime.fromisoformat(moment).timestamp() * 1000)
-
-
-def _quoted(name: str) -> str:
-    return name.replace("'", "''")
 
 
 def _make_database(uri: str) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from threading import Lock
 
 from domain.errors import NotFound, StorageError, TidegateError
+from domain.evaluation import Evaluation
 from domain.prompt import PromptPlan
 from domain.releases import Decision, IndexVersion, Move, Observation, Rollout
 from domain.rollout import arriving, check_removable, moved_meanwhile
@@ -249,3 +250,19 @@ class MemoryRegistry:
     def lose(self, version: str) -> None:
         """Its folder is deleted by hand, whoever needs it."""
         del self._versions[version]
+
+
+class FakeTracker:
+    """Remembers evaluations by their id, and what the aliases say."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, Evaluation] = {}
+        self.aliases: dict[str, str] = {}
+
+    def record(self, evaluation: Evaluation, folder: Path) -> str:
+        self.runs[evaluation.id] = evaluation
+        return f"run-{evaluation.id}"
+
+    def follow(self, rollout: Rollout, candidate: str | None) -> None:
+        wanted = {"stable": rollout.stable, "canary": rollout.canary, "candidate": candidate}
+        self.aliases = {alias: version for alias, version in wanted.items() if version}
