@@ -121,12 +121,12 @@ def _print_lines(settings: "Settings", measured: "Measured", found: Evaluation) 
 
     for name, slices in found.metrics.items():
         if (estimate := slices.get(ALL)) is None:
-            say(f"{name:<24} no question is eligible")
+            say(f"{name:<27} no question is eligible")
             continue
         interval = "" if estimate.low is None else f"  [{estimate.low:.3f}, {estimate.high:.3f}]"
-        say(f"{name:<24} {estimate.mean:.3f}{interval}  over {estimate.n} questions")
+        say(f"{name:<27} {estimate.mean:.3f}{interval}  over {estimate.n} questions")
     for name, value in summary(settings, measured).items():
-        say(f"{name:<24} {'not measured' if value is None else f'{value:.3g}'}")
+        say(f"{name:<27} {'not measured' if value is None else f'{value:.3g}'}")
     took = sorted(o.latency_ms for o in measured.observed if o.latency_ms is not None)
     say(f"latency                  median {took[len(took) // 2]:.0f} ms, longest {took[-1]:.0f} ms")
     say(f"Version {measured.scorecard.version}, {len(took)} questions of set {measured.scorecard.dataset}")

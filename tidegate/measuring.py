@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 # Reported beside the gates' own metrics, because a person asks for them first.
 ALWAYS = (
-    "answer_correctness", "abstention", "abstention_precision", "no_over_refusal", "answered", "success",
-    "within_slo", "within_cost",
+    "answer_correctness", "sentence_citation_precision", "sentence_citation_recall", "abstention",
+    "abstention_precision", "no_over_refusal", "answered", "success", "within_slo", "within_cost",
 )  # fmt: skip
 BEIR_CHUNKS = 300  # per query: leaves room for 100 documents of three chunks each
 
