@@ -42,6 +42,7 @@ def up(
     """
     from serving.address import check_free
     from tidegate import compose, server
+    from tidegate.admin import key_path, read_key
     from tidegate.admitting import build_and_admit, trial
 
     settings = with_question_set(with_port(loaded(ctx).settings, port), questions)
@@ -58,6 +59,7 @@ def up(
     server.refuse_second(settings)
     check_free(settings.serving.host, settings.serving.port)
     compose.check_startable(settings)
+    read_key(settings)
     server.check_writable(settings)
 
     with progress() as report:
@@ -73,6 +75,7 @@ def up(
         say(trial(settings, rollout))
     say("Ask on the page, or:\n")
     say(f"  {curl(there.url, example_question(settings))}\n")
+    say(f"The key that moves versions over HTTP and on the page is in {key_path(settings)}")
     say(f"End it with: {ending(ctx)}")
     return Code.DONE
 
