@@ -146,7 +146,7 @@ def weighted_mean_below(points: Floats, counts: Floats, t: float) -> float:
     return float(np.exp(peak) * integrand.real.sum() * step / np.pi)
 
 
-NODES = 384
+NODES = 256
 
 
 def _saddle(a: Floats, counts: Floats) -> float:
@@ -182,7 +182,7 @@ def _root(f: Callable[[float], float], low: float, high: float, start: float) ->
     for _ in range(60):
         y = f(x)
         low, high = (x, high) if y < 0 else (low, x)
-        if abs(y) < 1e-7 or high - low < 1e-12:
+        if abs(y) < 1e-6 or high - low < 1e-12:
             return x
         slope = (y - last_y) / (x - last_x) if last_x is not None and x != last_x else None
         last_x, last_y = x, y
