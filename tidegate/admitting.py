@@ -69,9 +69,12 @@ def decision_about(
         note(f"{version} was decided about on {about_it[-1].decided_at}, and nothing has changed since")
         return about_it[-1]
     if asked:
-        decision, _ = gate(settings, version, asked, report, tell=note, note=note)
+        # A first version has nothing to be compared with: what could be detected is no news to whoever begins.
+        tell = note if served.baseline else (lambda _: None)
+        decision, _ = gate(settings, version, asked, report, tell=tell, note=note)
         for verdict in decision.verdicts:
-            note(f"{verdict.outcome.name} {verdict.gate}: {verdict.reason}{' (advisory)' if verdict.advisory else ''}")
+            if not verdict.advisory:
+                note(f"{verdict.outcome.name} {verdict.gate}: {verdict.reason}")
         if decision.outcome is Outcome.PASS or not forced:
             return decision
     note(f"forced: {forced}")
