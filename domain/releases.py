@@ -169,7 +169,8 @@ class Observation:
 @dataclass(frozen=True, slots=True)
 class LiveMetric:
     """One live metric, canary against stable. `low` and `high` bound the difference (canary less stable) at every
-    moment at once, so looking often is safe. Means are None where nothing was eligible yet.
+    moment at once, so looking often is safe. Means are None where nothing was eligible yet. `max_drop` is what the
+    canary may lose, None for a metric that is no judgement.
     """
 
     metric: str
@@ -183,6 +184,7 @@ class LiveMetric:
     outcome: Outcome
     reason: str
     advisory: bool = False
+    max_drop: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

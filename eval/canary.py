@@ -208,6 +208,7 @@ class Track:
             outcome=outcome,
             reason=told,
             advisory=not binds,
+            max_drop=None if self.live.like else self.rules.max_drop,
         )
 
     def _match(self, on_canary: bool, value: float) -> None:

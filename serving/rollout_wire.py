@@ -134,6 +134,7 @@ def _metric_json(metric: LiveMetric) -> Json:
         "stable": {"mean": metric.stable_mean, "n": metric.stable_n},
         "low": metric.low,
         "high": metric.high,
+        "max_drop": metric.max_drop,
         "outcome": metric.outcome.name,
         "reason": metric.reason,
         "advisory": metric.advisory,

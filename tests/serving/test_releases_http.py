@@ -138,7 +138,7 @@ async def test_only_the_latest_moves_and_decisions_are_told() -> None:
 
 
 def evidence(canary: str = "v2", began: int = 2) -> tuple[Evidence, Advice]:
-    metric = LiveMetric("success", False, 12, 40, 1.0, None, -0.2, 0.3, Outcome.INCONCLUSIVE, "too few", True)
+    metric = LiveMetric("success", False, 12, 40, 1.0, None, -0.2, 0.3, Outcome.INCONCLUSIVE, "too few", True, 0.05)
     return Evidence(canary, "v1", began, 12, 40, 5, (metric,)), Advice(Step.WAIT, "12 requests", 0.0)
 
 
@@ -161,6 +161,7 @@ async def test_the_live_evidence_of_the_canary_is_told() -> None:
                 "stable": {"mean": None, "n": 40},
                 "low": -0.2,
                 "high": 0.3,
+                "max_drop": 0.05,
                 "outcome": "INCONCLUSIVE",
                 "reason": "too few",
                 "advisory": True,
