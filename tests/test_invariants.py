@@ -135,13 +135,13 @@ class Events(RuleBasedStateMachine):
 
     # -------------------------------------------------------------------------------- events
 
-    @initialize(moves=st.integers(0, 3))
+    @initialize(moves=st.integers(0, 5))
     def start(self, moves: int) -> None:
-        """Three versions, and of the moves promote, promote, begin the first few."""
+        """Three versions, and of the moves promote, promote, begin the first few; often all of them."""
         self.ids += [self.publish(number) for number in range(3)]
         for number in range(min(moves, 2)):
             self.admit_and_promote(number)
-        if moves == 3:
+        if moves > 2:
             self.admit_and_begin(2, 0.05, True)
 
     @rule(at=moment)
@@ -176,6 +176,12 @@ class Events(RuleBasedStateMachine):
     def admit_and_begin(self, number: int, share: float, auto: bool) -> None:
         self.admit(number)
         self.begin(number, share, auto)
+
+    @rule(number=which, first=outcome, second=outcome)
+    def decide_twice_and_promote(self, number: int, first: Outcome, second: Outcome) -> None:
+        for each in (first, second):
+            self.decide(number, each, "")
+        self.promote(number)
 
     def baseline(self, id: str) -> str | None:
         stable = self.registry.rollout().stable
