@@ -18,16 +18,22 @@ if TYPE_CHECKING:
 INK, FAINT, GRID = "#1f2937", "#6b7280", "#e5e7eb"
 BLUE, GREY, GREEN, AMBER, RED = "#1d4ed8", "#9ca3af", "#15803d", "#b45309", "#b91c1c"
 ROW_INCHES, WIDTH_INCHES = 0.32, 9.0
+MAX_ROWS = 80  # matplotlib refuses pictures of more than 65,536 pixels, and nobody looks at one
 LINES = (BLUE, GREY, GREEN, AMBER)
 _MEANINGS = (("as good as tolerated", GREEN), ("cannot tell", AMBER), ("worse", RED), ("no gate asks", GREY))
 
 
 def by_slice(metric: str, slices: Mapping[str, Estimate], floor: float | None = None) -> "Figure":
-    """One metric in every slice, all questions first; the floor, if there is one, as a line."""
-    names = sorted(slices, key=lambda name: (name != ALL, name))
+    """One metric in every slice, all questions first; the floor, if there is one, as a line.
+
+    Of more than MAX_ROWS slices those with the most questions.
+    """
+    largest = sorted(slices, key=lambda name: (name != ALL, -slices[name].n, name))[:MAX_ROWS]
+    names = sorted(largest, key=lambda name: (name != ALL, name))
     rows = [(name or "all questions", slices[name], floor if name == ALL else None) for name in names]
     with _styled():
-        figure, axes = _rows(f"{metric} in every slice", rows)
+        left_out = f", the {len(rows)} largest of {len(slices)}" if len(rows) < len(slices) else ""
+        figure, axes = _rows(f"{metric} in every slice{left_out}", rows)
         if floor is not None:
             axes.axvline(floor, color=RED, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
             axes.text(floor, -0.75, f"floor {floor:g}", color=RED, fontsize=8, ha="center", va="bottom")
@@ -35,8 +41,9 @@ def by_slice(metric: str, slices: Mapping[str, Estimate], floor: float | None = 
 
 
 def by_metric(metrics: Mapping[str, Estimate], floors: Mapping[str, float], version: str) -> "Figure":
-    """Every metric over all questions, each with its floor as a red stroke."""
-    rows = [(name, metrics[name], floors.get(name)) for name in sorted(metrics)]
+    """Every metric over all questions, each with its floor as a red stroke; MAX_ROWS at most, floors first."""
+    kept = sorted(sorted(metrics, key=lambda name: (name not in floors, name))[:MAX_ROWS])
+    rows = [(name, metrics[name], floors.get(name)) for name in kept]
     with _styled():
         figure, axes = _rows(f"Version {version}", rows)
         for place, (_, _, floor) in enumerate(rows):
@@ -49,8 +56,9 @@ def by_metric(metrics: Mapping[str, Estimate], floors: Mapping[str, float], vers
 
 def differences(found: Sequence[Difference], version: str, baseline: str) -> "Figure":
     """Candidate less baseline on the same questions: the zero line, the drop each gate tolerates as a black stroke, and
-    a colour for what the interval shows about it. The verdict itself is the gate's.
+    a colour for what the interval shows about it. The verdict itself is the gate's. At most the first MAX_ROWS.
     """
+    found = found[:MAX_ROWS]
     rows = [(f"{d.metric} {d.slice}".strip(), d.estimate, None) for d in found]
     with _styled():
         figure, axes = _rows(f"{version} against {baseline}", rows, [_colour(d) for d in found], signed=True)

@@ -77,3 +77,12 @@ def test_drawing_leaves_the_settings_of_matplotlib_as_they_were() -> None:
     before = dict(rcParams)
     png(DRAWN["differences"]())
     assert dict(rcParams) == before
+
+
+def test_of_very_many_slices_the_largest_are_drawn_and_the_title_says_so() -> None:
+    slices = {ALL: Estimate(0.5, 0.4, 0.6, 9)} | {f"source={i:04d}": Estimate(0.5, 0.4, 0.6, i) for i in range(5000)}
+    told = words(svg(by_slice("recall@6", slices)))
+    assert "recall@6 in every slice, the 80 largest of 5001" in told
+    # all questions and the 79 largest: 4999 down to 4921
+    assert [text for text in told if text.startswith("source=")] == [f"source={i}" for i in range(4921, 5000)]
+    assert "all questions" in told
