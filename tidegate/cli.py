@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from domain.errors import BadRequest, TidegateError
-from tidegate import ask, bench, bench_gate, build, config, evaluate, gate, observe, releases, serve, up
+from tidegate import ask, bench, bench_canary, bench_gate, build, config, evaluate, gate, observe, releases, serve, up
 from tidegate.console import Code, Shared, complain, exit_code, make_streams_safe, silence_stdout
 
 Verbs = Mapping[str, tuple[Callable[..., Code | None], str]]  # name -> the function, and an example for its help
@@ -166,6 +166,7 @@ VERBS: Verbs = {
     "search": (ask.search, "tidegate search ERR_CONN_RESET --mode lexical"),
     "bench graph": (bench.graph, "tidegate bench graph --json"),
     "bench serve": (bench.serve, "tidegate bench serve --seconds 20"),
+    "bench canary": (bench_canary.canary, "tidegate bench canary --json"),
     "bench gate": (bench_gate.gate, "tidegate bench gate --json"),
     "config show": (config.show, "tidegate config show retrieval --set retrieval.k1=1.2"),
     "config check": (config.check, "tidegate config check --config examples/tidegate.yaml"),
