@@ -1,86 +1,81 @@
-"""Floors: which lists are refused, and what each verdict says."""
+"""Gate lists: which are refused, with every problem at once, and what their digest tells apart."""
 
 from math import inf, nan
+from typing import Any
 
 import pytest
 
 from domain.errors import ConfigError
-from domain.releases import Outcome, Scorecard, Verdict
-from eval.gates import Floor, digest, floors, judge, worst
+from domain.releases import Outcome, Verdict
+from eval.gates import Gate, digest, gates, worst
 
-FLOORS = {"recall@6": 0.7, "citation_recall": 0.5}
-
-
-def card(**values: list[float | None]) -> Scorecard:
-    """A scorecard of metrics, `_at_` for the @ of a cutoff, with questions q0, q1 and so on."""
-    named = {name.replace("_at_", "@"): each for name, each in values.items()}
-    return Scorecard("v1", "set-1", {name: {f"q{i}": v for i, v in enumerate(each)} for name, each in named.items()})
+Row = dict[str, Any]
+RECALL: Row = {"metric": "recall@6", "floor": 0.7, "max_drop": 0.02}
+CITATION: Row = {"metric": "citation_recall", "floor": 0.5}
 
 
 @pytest.mark.parametrize("name", ["recall@6", "evidence_recall@6", "full_chain_recall@6"])
 @pytest.mark.parametrize("citation", ["citation_recall", "citation_precision"])
 def test_a_recall_gate_and_a_citation_gate_are_enough(name: str, citation: str) -> None:
-    assert [gate.metric for gate in floors({name: 0.5, citation: 0.5})] == sorted([name, citation])
+    listed = gates([{"metric": name, "floor": 0.5}, {"metric": citation, "floor": 0.5}])
+    assert listed == (Gate(name, floor=0.5), Gate(citation, floor=0.5))
+
+
+NO_RECALL = "no recall gate over all questions has a floor and is binding (one of: recall, evidence_recall, "
+NO_CITATION = "no citation gate over all questions has a floor and is binding (one of: citation_recall, "
 
 
 @pytest.mark.parametrize(
-    ("wanted", "missing"),
+    ("rows", "missing"),
     [
-        ({"citation_recall": 0.5}, ["no recall gate (one of: recall, evidence_recall, full_chain_recall)"]),
-        ({"recall@6": 0.5}, ["no citation gate (one of: citation_recall, citation_precision)"]),
-        ({"ndcg@6": 0.5, "answered": 0.5}, ["no recall gate", "no citation gate"]),
-        ({}, ["no recall gate", "no citation gate"]),
+        ([], [NO_RECALL, NO_CITATION]),
+        ([CITATION], [NO_RECALL]),
+        ([RECALL], [NO_CITATION]),
+        ([RECALL | {"advisory": True}, CITATION], [NO_RECALL]),
+        ([RECALL | {"slice": "type=comparison"}, CITATION], [NO_RECALL]),
+        # A first version has nothing it could have dropped from, so a drop alone would let it through unseen.
+        ([{"metric": "recall@6", "max_drop": 0.02}, CITATION], [NO_RECALL]),
     ],
 )
-def test_a_list_without_one_of_the_two_is_refused(wanted: dict[str, float], missing: list[str]) -> None:
+def test_a_list_without_one_of_the_two_is_refused(rows: list[Row], missing: list[str]) -> None:
     with pytest.raises(ConfigError) as caught:
-        floors(wanted)
-    assert all(text in str(caught.value) for text in missing)
+        gates(rows)
+    assert [text for text in (NO_RECALL, NO_CITATION) if text in str(caught.value)] == missing
 
 
 def test_every_problem_of_a_list_is_told_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
-        floors({"recal@6": 0.5, "citation": 0.5, "ndcg@6": nan, "mrr@6": 1.2, "answered": -0.1, "success": inf})
+        gates(
+            [
+                {"metric": "recal@6", "floor": 0.5},
+                {"metric": "ndcg@6", "floor": nan, "max_drop": -0.1},
+                {"metric": "mrr@6", "max_drop": inf},
+                {"metric": "answered", "min_items": 0},
+                {"metric": "success", "flor": 0.5, "floor": 0.5},
+                {"metric": "success", "floor": 0.6},
+                {"floor": 0.6},
+            ]
+        )
     said = str(caught.value)
-    assert "There is no metric 'recal@6' or 'citation': there are recall@k, " in said
-    for problem in ("ndcg@6 nan is not in 0..1", "mrr@6 1.2 ", "answered -0.1 ", "success inf ", "no recall gate"):
+    assert said.startswith("evaluation.gates cannot guard a promotion: ")
+    for problem in (
+        "gate 5 has no key 'flor' (there are advisory, floor, max_drop, metric, min_items, slice)",
+        "gate 7 names no metric",
+        "There is no metric 'recal@6': there are recall@k, ",
+        "ndcg@6 has floor nan, which is not in 0..1",
+        "ndcg@6 has max_drop -0.1, which is not in 0..1",
+        "mrr@6 has max_drop inf, which is not in 0..1",
+        "answered has neither a floor nor a max_drop",
+        "answered has min_items 0, which is below 1",
+        "success is listed twice",
+        "no citation gate",
+    ):
         assert problem in said
-    assert said.count("there are recall@k") == 1
 
 
-def test_the_bounds_themselves_are_floors() -> None:
-    assert [gate.floor for gate in floors({"recall@6": 0, "citation_recall": 1})] == [1.0, 0.0]
-
-
-def test_a_floor_that_is_reached_exactly_passes() -> None:
-    # 7 of 10 questions: a mean of exactly 0.7.
-    verdicts = judge(card(recall_at_6=[1.0] * 7 + [0.0] * 3, citation_recall=[0.4, 0.5]), floors(FLOORS))
-    assert [(v.gate, v.outcome) for v in verdicts] == [("citation_recall", Outcome.FAIL), ("recall@6", Outcome.PASS)]
-    assert verdicts[0].reason == "0.4500 over 2 questions, floor 0.5000"
-
-
-def test_questions_that_are_not_eligible_are_in_no_mean() -> None:
-    (verdict,) = judge(card(recall_at_6=[1.0, None, 0.5, None]), [Floor("recall@6", 0.75)])
-    assert (verdict.outcome, verdict.reason) == (Outcome.PASS, "0.7500 over 2 questions, floor 0.7500")
-
-
-def test_a_metric_nobody_is_eligible_for_was_not_measured_which_is_no_pass() -> None:
-    for scorecard in (card(recall_at_6=[None, None]), card(recall_at_6=[]), card()):
-        (verdict,) = judge(scorecard, [Floor("recall@6", 0.0)])
-        assert verdict.outcome is Outcome.ERROR
-        assert verdict.reason.startswith("not measured")
-
-
-def test_too_few_questions_are_inconclusive_whatever_the_mean_says() -> None:
-    for mean in (0.0, 1.0):
-        (verdict,) = judge(card(recall_at_6=[mean] * 4), [Floor("recall@6", 0.5, min_items=5)])
-        assert verdict.outcome is Outcome.INCONCLUSIVE
-        assert "needs 5 questions" in verdict.reason
-
-
-def test_a_mean_that_is_no_number_never_passes() -> None:
-    (verdict,) = judge(card(recall_at_6=[nan, 1.0]), [Floor("recall@6", 0.0)])
-    assert verdict.outcome is not Outcome.PASS
+def test_the_bounds_themselves_are_fine_and_so_is_one_metric_in_several_slices() -> None:
+    rows = [RECALL | {"floor": 0, "max_drop": 1}, CITATION | {"floor": 1}, CITATION | {"slice": "hops=2"}]
+    assert [gate.label for gate in gates(rows)] == ["recall@6", "citation_recall", "citation_recall [hops=2]"]
 
 
 def test_the_worst_binding_verdict_decides_and_no_verdict_is_an_error() -> None:
@@ -91,16 +86,28 @@ def test_the_worst_binding_verdict_decides_and_no_verdict_is_an_error() -> None:
     assert worst([advice]) is worst([]) is Outcome.ERROR
 
 
-def test_an_advisory_gate_says_so_in_its_verdict() -> None:
-    (verdict,) = judge(card(answered=[0.0]), [Floor("answered", 0.5, advisory=True)])
-    assert (verdict.outcome, verdict.advisory) == (Outcome.FAIL, True)
+def test_the_digest_names_the_gates_and_not_their_order_or_spelling() -> None:
+    base = digest(gates([RECALL, CITATION]))
+    assert digest(gates([CITATION, RECALL])) == base
+    ones = [digest(gates([RECALL | {"floor": one}, CITATION])) for one in (1, 1.0)]
+    assert ones[0] == ones[1] != base
 
 
-def test_the_digest_names_the_gates_and_not_their_order() -> None:
-    base = digest(floors(FLOORS))
-    assert digest(floors(dict(reversed(FLOORS.items())))) == base
-    assert digest(tuple(reversed(floors(FLOORS)))) == base
-    assert digest(floors({"recall@6": 1, "citation_recall": 0.5})) == digest(floors(FLOORS | {"recall@6": 1.0}))
-    others = [FLOORS | {"recall@6": 0.71}, FLOORS | {"answered": 0.5}, {"recall@7": 0.7, "citation_recall": 0.5}]
-    others_digests = {digest(floors(other)) for other in others} | {digest(floors(FLOORS, min_items=2))}
-    assert len(others_digests | {base}) == 5
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"floor": 0.71},
+        {"max_drop": 0.03},
+        {"max_drop": None},
+        {"min_items": 49},
+        {"metric": "recall@7"},
+    ],
+)
+def test_the_digest_moves_with_every_part_of_a_gate(change: Row) -> None:
+    assert digest(gates([RECALL | change, CITATION])) != digest(gates([RECALL, CITATION]))
+
+
+@pytest.mark.parametrize("change", [{"advisory": True}, {"slice": "type=comparison"}])
+def test_the_digest_tells_a_gate_that_binds_from_one_that_does_not_and_a_slice_from_all(change: Row) -> None:
+    more = {"metric": "answered", "floor": 0.5}
+    assert digest(gates([RECALL, CITATION, more | change])) != digest(gates([RECALL, CITATION, more]))
