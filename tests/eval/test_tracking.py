@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,12 @@ import pytest
 
 from domain.errors import StorageError
 from domain.evaluation import ALL, Estimate, Evaluation
-from domain.releases import Rollout
+from domain.releases import Outcome, Rollout, Scorecard
 from eval.evaluation_files import lay_out, save
+from eval.gates import Gate
+from eval.intervals import Sample, interval
 from eval.tracking import MAX_VALUE, MlflowTracker, legal, masked, metric_name, sqlite_uri
+from eval.verdicts import judge
 from tests.eval.evaluations import evaluation
 
 in_mlflow = [
@@ -193,23 +197,51 @@ class TestInMlflow:
         with pytest.raises(StorageError, match=r"no\.db failed: file is not a database"):
             MlflowTracker(sqlite_uri(tmp_path / "no.db"), "tidegate", tmp_path).open()
 
-    def test_the_mean_of_a_run_meets_a_floor_in_mlflow_exactly_when_it_is_not_below_it(self) -> None:
-        from mlflow import validate_evaluation_results
-        from mlflow.exceptions import MlflowException
-        from mlflow.models import EvaluationResult, MetricThreshold
-
-        def accepts(numbers: dict[str, float], name: str, floor: float) -> bool:
-            threshold = MetricThreshold(threshold=floor, greater_is_better=True)
-            try:
-                validate_evaluation_results({name: threshold}, EvaluationResult(metrics=numbers, artifacts={}))
-            except MlflowException:
-                return False
-            return True
-
+    def test_mlflow_rejects_the_mean_exactly_when_a_floor_fails_and_accepts_the_bound_exactly_when_it_passes(
+        self,
+    ) -> None:
+        """Over random scorecards, with floors around each mean and on it. The numbers are those of the run."""
         seeded = random.Random(11)
-        means = {f"recall@{k}": Estimate(seeded.random(), 0.1, 0.9, 9) for k in range(1, 60)}
-        numbers = self.record(evaluation(metrics={m: {ALL: e} for m, e in means.items()})).data.metrics
-        for metric, estimate in means.items():
-            for floor in (estimate.mean, seeded.random(), estimate.mean + 1e-12, estimate.mean - 1e-12):
-                assert accepts(numbers, metric_name(metric), floor) == (estimate.mean >= floor)
-        assert not accepts(numbers, "answered", 0.0)  # what was not measured is not accepted
+        values = {f"recall@{k}": scores(seeded, k) for k in range(1, 41)}
+        estimates = {metric: estimate(list(of.values())) for metric, of in values.items()}
+        run = self.record(evaluation(metrics={metric: {ALL: found} for metric, found in estimates.items()}))
+        numbers, outcomes = run.data.metrics, Counter[Outcome]()
+        for metric, found in estimates.items():
+            for floor in (found.mean, *(found.mean + seeded.uniform(-0.2, 0.2) for _ in range(4))):
+                gate = Gate(metric, floor=min(1.0, max(0.0, floor)), min_items=1)
+                (verdict,) = judge(Scorecard("v1", "d", {metric: values[metric]}), None, [gate], {}, alpha=0.05, seed=7)
+                name = metric_name(metric)
+                assert (verdict.outcome is Outcome.FAIL) == (not accepted(numbers, name, gate.floor))
+                assert (verdict.outcome is Outcome.PASS) == accepted(numbers, f"{name}.low", gate.floor)
+                outcomes[verdict.outcome] += 1
+        assert all(outcomes[outcome] >= 20 for outcome in (Outcome.PASS, Outcome.INCONCLUSIVE, Outcome.FAIL))
+        assert not accepted(numbers, "answered", 0.0)  # what was not measured is not accepted
+
+
+def accepted(numbers: dict[str, float], name: str, floor: float | None) -> bool:
+    """What MLflow's own validation says about a number of a run and a floor."""
+    from mlflow import validate_evaluation_results
+    from mlflow.exceptions import MlflowException
+    from mlflow.models import EvaluationResult, MetricThreshold
+
+    threshold = MetricThreshold(threshold=floor, greater_is_better=True)
+    try:
+        validate_evaluation_results({name: threshold}, EvaluationResult(metrics=numbers, artifacts={}))
+    except MlflowException:
+        return False
+    return True
+
+
+def scores(seeded: random.Random, k: int) -> dict[str, float | None]:
+    """A metric of 20 to 600 questions: all or nothing for even `k`, quarters for odd ones; some are not eligible."""
+    n, good = seeded.randint(20, 600), seeded.random()
+    steps = 1 if k % 2 == 0 else 4
+    drawn = [sum(seeded.random() < good for _ in range(steps)) / steps for _ in range(n)]
+    return {"none": None} | {f"q{i}": value for i, value in enumerate(drawn)}
+
+
+def estimate(values: list[float | None]) -> Estimate:
+    """The mean and interval as an evaluation has them."""
+    eligible = [value for value in values if value is not None]
+    sample = Sample.of(eligible, 0.0, 1.0)
+    return Estimate(sample.mean, *interval(sample, 0.05, 7), sample.n)
