@@ -46,6 +46,12 @@ def amend(rows: object, amendments: Mapping[str, object]) -> object:
     return amended
 
 
+def amendable(rows: object, index: int) -> str:
+    """The metric by which the gate at this place is amended, "" for one that is not."""
+    row = rows[index] if isinstance(rows, Sequence) and index < len(rows) else None
+    return str(row.get("metric", "")) if isinstance(row, Mapping) and not row.get("slice") else ""
+
+
 def explain(detail: ErrorDetails, rows: object) -> tuple[str, str, str]:
     """(key of the value inside its gate, what was got and is wanted, nearest valid word) of one refused gate."""
     index, name = int(detail["loc"][2]), str(detail["loc"][3]) if len(detail["loc"]) > 3 else ""

@@ -289,12 +289,12 @@ def _problems(detail: ErrorDetails, given: _Layer) -> Iterator[Problem]:
 
 
 def _gate_problem(detail: ErrorDetails, given: _Layer) -> Problem:
-    """A problem of one gate, at the line of its key, or wherever that key was amended."""
+    """A problem of one gate, wherever that key was amended, else at its line."""
     one, index = given[keys.GATES], int(detail["loc"][2])
     name, text, near = gatelist.explain(detail, one.value)
     there = one.places[index] if index < len(one.places) else {}
-    amended = [given[key] for key in given if _amends(key) and key.rpartition(".")[2] == name and not there.get(name)]
-    place = there.get(name) or (amended[-1].origin if amended else there.get("", one.origin))
+    amended = given.get(f"{keys.GATES}.{gatelist.amendable(one.value, index)}.{name}")
+    place = amended.origin if amended else there.get(name) or there.get("", one.origin)
     return Problem(place, f"{keys.GATES}[{index + 1}]" + (f".{name}" if name else ""), text, near)
 
 

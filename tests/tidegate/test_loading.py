@@ -94,6 +94,13 @@ def test_an_amendment_is_made_to_the_list_below_it_and_lost_under_a_list_above_i
     assert [len(below), below[0].floor, above[0].floor] == [2, 0.6, 0.5]
 
 
+def test_a_wrong_amendment_is_named_where_it_was_made(tmp_path: Path) -> None:
+    (tmp_path / "tidegate.yaml").write_text(f"evaluation: {{gates: {TWO_GATES}}}")
+    with pytest.raises(InvalidSettings) as caught:
+        load(None, {}, {"evaluation.gates.recall@6.floor": "1.4"}, cwd=tmp_path)
+    assert str(caught.value) == "--set: evaluation.gates[1].floor: got 1.4, wanted a number from 0 to 1, or null"
+
+
 def test_every_problem_of_a_gate_list_is_named_at_its_own_line(tmp_path: Path) -> None:
     text = """evaluation:
   gates:
