@@ -27,10 +27,11 @@ class Library:
     """Answers from whatever `registry` points at. `open_index` gives a version by its id; it may take seconds.
 
     Call `refresh` once before the first question; a process that goes on serving calls `follow` every second or two.
+    `drill_s` seconds are added to every search of a canary, so that people can see it turn back; 0 in earnest.
     """
 
-    def __init__(self, open_index: Callable[[str], HybridIndex], registry: IndexRegistry) -> None:
-        self._open_index, self._registry = open_index, registry
+    def __init__(self, open_index: Callable[[str], HybridIndex], registry: IndexRegistry, drill_s: float = 0.0) -> None:
+        self._open_index, self._registry, self._drill_s = open_index, registry, drill_s
         self._rollout = Rollout()
         self._tombstones = frozenset[str]()
         self._open: OrderedDict[str, HybridIndex] = OrderedDict()  # last used last
@@ -51,6 +52,8 @@ class Library:
         was ever stable is open yet.
         """
         index, notes = await self._index(version)
+        if self._drill_s and index.version == self._rollout.canary:
+            await asyncio.sleep(self._drill_s)
         hits = await self._computed(lambda: index.search(query, scope, n, mode))
         return Retrieval(hits, index.version, notes)
 

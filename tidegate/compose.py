@@ -111,7 +111,8 @@ def open_index(settings: Settings, embedder: Embedder, version: str) -> HybridIn
 
 def make_library(settings: Settings) -> Library:
     """The Retriever of one process; `refresh` it before the first question."""
-    return Library(partial(open_index, settings, make_embedder(settings)), make_registry(settings))
+    opening = partial(open_index, settings, make_embedder(settings))
+    return Library(opening, make_registry(settings), settings.canary.drill_ms / 1000)
 
 
 def make_reranker(settings: Settings) -> Reranker:

@@ -140,6 +140,9 @@ class Canary(Section):
     slo_ms: float = Field(default=2000, ge=1, le=600_000, description="Milliseconds a good live answer takes at most.")
     watch: bool = Field(default=True, description="The server turns a bad canary back, and widens one begun with auto.")
     every_s: Seconds = Field(default=1.0, description="Seconds between two looks at the evidence.")
+    drill_ms: float = Field(
+        default=0, ge=0, le=60_000, description="Milliseconds added to a canary's searches, for drills; 0 in earnest."
+    )
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         if list(self.shares) != sorted(set(self.shares)):

@@ -362,3 +362,17 @@ async def test_the_event_loop_runs_while_it_computes(hall: Hall) -> None:
     assert not question.done()
     release.set()
     assert (await question)[1] == hall.versions[4]
+
+
+async def test_a_drill_slows_the_canary_down_and_nobody_else(hall: Hall) -> None:
+    hall.library = Library(hall.open, hall.registry, drill_s=0.05)
+    await hall.point(0, canary=1)
+    clock = asyncio.get_running_loop().time
+
+    async def seconds(version: int) -> float:
+        started = clock()
+        await hall.asked(version)
+        return clock() - started
+
+    assert await seconds(1) >= 0.05
+    assert min([await seconds(0) for _ in range(5)]) < 0.05
