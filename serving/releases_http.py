@@ -6,6 +6,7 @@ domain/releasing.py, and nothing here may skip it; what the replies look like is
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from time import monotonic
 
 from starlette.requests import Request
@@ -16,6 +17,7 @@ from domain.canary import Advice
 from domain.errors import Forbidden, TidegateError
 from domain.releases import Evidence, Rollout
 from domain.releasing import Releases
+from domain.rollout import moved_meanwhile
 from serving import schemas
 from serving.auth import check_admin
 from serving.edge import json_response, read_body
@@ -75,9 +77,10 @@ class _Releases:
         body = schemas.read_promotion(await self._admitted(request), self.service.limits)
 
         def move(releases: Releases) -> Rollout:
+            shown = _as_shown(releases, body.revision)
             if body.force:
                 releases.force(body.version, body.reason)
-            return releases.promote(body.version, _who(request), body.reason)
+            return releases.promote(body.version, _who(request), body.reason, expected=shown)
 
         return await self._moved(move)
 
@@ -123,6 +126,19 @@ class _Releases:
                     self.live, self.live_error = None, str(error)
                 self.looked_at = monotonic()
         return self.live
+
+
+def _as_shown(releases: Releases, revision: int | None) -> Rollout | None:
+    """The pointer in force, None when no revision is asked for. Raises PointerMoved when it is at another one: a canary
+    that was turned back while somebody read that it was well is not promoted by their late click.
+    """
+    if revision is None:
+        return None
+    current = releases.registry.rollout()
+    if current.revision != revision:
+        last = releases.registry.ledger()[-1:]
+        raise moved_meanwhile(replace(current, revision=revision), current, last[0] if last else None)
+    return current
 
 
 def _who(request: Request) -> str:

@@ -89,9 +89,10 @@ class CanaryBody(_Strict):
 
 
 class PromoteBody(_Strict):
-    """`POST /v1/rollout/promote`."""
+    """`POST /v1/rollout/promote`. With a `revision` it is refused when the pointer has moved on from that one."""
 
     version: str = Field(min_length=1, max_length=200)
+    revision: int | None = None
     force: bool = False
     reason: str = Field(default="", max_length=1000)
 

@@ -276,6 +276,17 @@ async def test_whoever_was_slower_is_told_what_moved() -> None:
     assert (reply.status_code, reply.json()["error"]["code"]) == (409, "pointer_moved")
 
 
+async def test_a_promotion_of_what_was_shown_is_refused_once_the_pointer_moved() -> None:
+    house = House()
+    house.releases.begin("v2", 0.1, "somebody")  # revision 2, which a person looks at
+    house.releases.roll_back("tidegate watch", "worse")
+    late = await moved(house, "promote", {"version": "v2", "revision": 2})
+    assert (late.status_code, late.json()["error"]["code"]) == (409, "pointer_moved")
+    assert "revision 3, not 2: tidegate watch made a rollback move" in late.json()["error"]["message"]
+    assert house.registry.rollout().stable == "v1"
+    assert (await moved(house, "promote", {"version": "v2", "revision": 3})).json()["stable"] == "v2"
+
+
 async def test_the_gateway_that_moved_the_pointer_follows_it_at_once() -> None:
     house = House(changes={"pointer_ttl_s": 3600.0})
     async with client(house.service) as http:
