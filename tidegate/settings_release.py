@@ -121,7 +121,7 @@ class Tracking(Section):
         default=None, description="Address of a tracking server. Absent: a SQLite file in data_dir."
     )
     experiment: Name = Field(default="tidegate", description="Experiment, and name of the registered model.")
-    timeout_s: Seconds = Field(default=20.0, description="Seconds for the tracker; then results are kept and resent.")
+    timeout_s: Seconds = Field(default=30.0, description="Seconds for the tracker; then results are kept and resent.")
     required: bool = Field(default=False, description="Admit a version only when the tracker has taken its evaluation.")
 
 
