@@ -65,7 +65,8 @@ class MlflowTracker:
                 with suppress(Exception):  # the first error is the one that is told
                     client.set_terminated(run_id, "FAILED" if isinstance(error, Exception) else "KILLED")
                 raise
-            client.set_terminated(run_id, "FINISHED")
+            # Its end is that of the measurement, or a run that was sent a week later would show a week's work.
+            client.set_terminated(run_id, "FINISHED", _ms(evaluation.measured_at))
             return run_id
 
     def follow(self, rollout: Rollout, candidate: str | None) -> None:

@@ -117,6 +117,7 @@ class TestInMlflow:
         assert candidate.info.run_name == "candidate v1"
         assert {run.data.tags["mlflow.parentRunId"] for run in (first, again)} == {candidate.info.run_id}
         assert {run.info.status for run in self.runs()} == {"FINISHED"}
+        assert first.info.start_time == first.info.end_time == 1_769_860_800_000  # date -d 2026-01-31T12:00Z +%s000
 
     def test_sent_again_with_its_verdicts_it_is_one_run_with_the_verdicts(self) -> None:
         before, after = self.record(evaluation(verdicts=())), self.record(evaluation())
