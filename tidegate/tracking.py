@@ -109,6 +109,10 @@ def untracked(settings: "Settings", run_id: str) -> str:
     """Why a decision without a run may not admit a version, in one sentence; "" when nothing stands against it."""
     if not settings.tracking.required or run_id:
         return ""
+    if not settings.tracking.enabled:
+        return (
+            "tracking.required is set while tracking.enabled is false, so nothing can be admitted: change one of them."
+        )
     return (
         "tracking.required is set and the tracker has not taken this evaluation: send it with `tidegate evaluate "
         "--resend` and decide again, or set tracking.required to false."
