@@ -177,6 +177,12 @@ class Events(RuleBasedStateMachine):
         self.admit(number)
         self.begin(number, share, auto)
 
+    @rule(share=share)
+    def admit_and_widen(self, share: float) -> None:
+        if canary := self.registry.rollout().canary:
+            self.admit(self.ids.index(canary))
+        self.widen(share)
+
     @rule(number=which, first=outcome, second=outcome)
     def decide_twice_and_promote(self, number: int, first: Outcome, second: Outcome) -> None:
         for each in (first, second):
@@ -328,6 +334,7 @@ class Events(RuleBasedStateMachine):
         if move.verb is Verb.ROLLBACK:
             assert after.canary is None
             assert after.stable == before.stable or after.stable in were_stable
+            assert after.previous == (before.previous if after.stable == before.stable else None)
             return
         brought = after.stable if move.verb is Verb.PROMOTE else after.canary
         assert decision is not None
