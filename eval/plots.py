@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, filterwarnings
 
 from domain.evaluation import ALL, Difference, Estimate
 
@@ -148,9 +149,10 @@ def _styled() -> Iterator[None]:
         "font.family": "DejaVu Sans", "font.size": 9.5, "text.color": INK, "axes.labelcolor": FAINT,
         "axes.edgecolor": GRID, "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True,
         "axes.titlesize": 12, "axes.titleweight": "bold", "xtick.color": FAINT, "ytick.color": INK,
-        "svg.hashsalt": "tidegate", "svg.fonttype": "none",
+        "svg.hashsalt": "tidegate", "svg.fonttype": "none", "text.parse_math": False,  # a slice may be called "$x$"
     }  # fmt: skip
-    with rc_context(looks):
+    with rc_context(looks), catch_warnings():
+        filterwarnings("ignore", "Glyph .* missing from font")  # a page has other fonts for the names of slices
         yield
 
 

@@ -65,6 +65,11 @@ def test_percentiles_are_times_that_were_measured() -> None:
     assert [text for text in told if text.startswith("p")] == ["p50 51 ms", "p95 96 ms", "p99 100 ms"]
 
 
+@pytest.mark.parametrize("name", ["source=$x$", r"source=$\bad$", "type=<b>&", "persona=潮汐"])
+def test_the_name_of_a_slice_is_text_whatever_it_is_made_of(name: str) -> None:
+    assert name in words(svg(by_slice("recall@6", {ALL: WHOLE, name: WHOLE})))
+
+
 def test_versions_that_end_alike_are_labelled_one_above_the_other() -> None:
     figure = recall_curve({name: {1: WHOLE, 6: WHOLE} for name in ("v1", "v2", "v3")})
     heights = sorted(text.xy[1] for text in figure.axes[0].texts)
