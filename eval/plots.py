@@ -120,6 +120,32 @@ def latencies(times_ms: Sequence[float]) -> "Figure":
         return figure
 
 
+def answer_times(times_ms: Mapping[str, Sequence[float]]) -> "Figure":
+    """The share of answers that were there after so many milliseconds, one line per version, with its median and its
+    95th percentile. The milliseconds are on a logarithmic scale: a second of waiting must not squeeze all others.
+    """
+    from matplotlib.ticker import LogLocator
+
+    with _styled():
+        figure = _figure(3.6)
+        axes = figure.subplots()
+        axes.set_xscale("log")
+        for place, (colour, (version, times)) in enumerate(zip(LINES * len(times_ms), times_ms.items(), strict=False)):
+            ordered = sorted(times)
+            shares = [n / len(ordered) for n in range(len(ordered) + 1)]
+            axes.step([ordered[0], *ordered], shares, where="post", color=colour, linewidth=2)
+            p50, p95 = (ordered[min(len(ordered) - 1, int(share * len(ordered)))] for share in (0.5, 0.95))
+            told = f"{version}   p50 {p50:,.0f} ms   p95 {p95:,.0f} ms   n {len(ordered)}"
+            axes.text(0.0, 1.13 - 0.08 * place, told, color=colour, fontsize=9, transform=axes.transAxes)
+        axes.set(xlabel="milliseconds per answer", ylabel="share answered", ylim=(0, 1.02))
+        axes.xaxis.set_major_formatter(lambda ms, _: f"{ms:,g}")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_minor_formatter("")
+        axes.set_title("Time of an answer", loc="left", pad=16 + 16 * len(times_ms))
+        axes.grid(color=GRID)
+        return figure
+
+
 def png(figure: "Figure") -> bytes:
     """The figure as a PNG file, without a date in it."""
     held = BytesIO()
