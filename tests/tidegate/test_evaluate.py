@@ -195,19 +195,17 @@ def test_failed_requests_are_told_with_the_way_to_ask_them_again(here: Path, sam
     assert f"1 of 5 requests to {version} failed and score zero: 1 too_long; once the cause is mended, ask again" in err
 
 
-def test_an_evaluation_killed_in_the_middle_goes_on_to_the_same_scorecard(
-    here: Path, sample: Sample, capsys: Capture
-) -> None:
+def test_an_evaluation_killed_in_the_middle_goes_on_to_the_same_scorecard(here: Path, sample: Sample) -> None:
     settings, version = sample
     options = ["evaluate", version, "--json", *to(settings.data_dir), "--set", "answering.k=4"]
-    journal = killed_after(5, [sys.executable, "-P", "-m", "tidegate", *options], settings.data_dir, version)
+    program = [sys.executable, "-P", "-m", "tidegate", *options]
+    journal = killed_after(5, program, settings.data_dir, version)
     kept = len(journal.read_bytes().splitlines()) - 1
     assert 5 <= kept < 40, "it was killed while it asked"
-    assert main(options) == 0
-    resumed, err = capsys.readouterr()
-    assert f"{kept} of 40 answers were there already" in err
-    assert main([*options, "--fresh"]) == 0
-    assert capsys.readouterr().out == resumed
+    resumed = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert f"{kept} of 40 answers were there already" in resumed.stderr
+    undisturbed = subprocess.run([*program, "--fresh"], capture_output=True, text=True, check=True)
+    assert resumed.stdout == undisturbed.stdout
 
 
 def killed_after(replies: int, program: list[str], data_dir: Path, version: str) -> Path:
@@ -393,3 +391,10 @@ def test_a_server_that_fails_every_question_could_not_be_measured(here: Path, sa
         out, err = capsys.readouterr()
         assert f"All 40 questions failed, the first with {said}" in err
         assert not out
+
+
+def test_resending_says_how_many_were_sent_and_how_many_wait(here: Path, sample: Sample, capsys: Capture) -> None:
+    assert main(["evaluate", "--resend", *to(sample[0].data_dir)]) == 0
+    out, err = capsys.readouterr()
+    assert out == "0 sent, 0 not taken\n"
+    assert "Nothing is sent: tracking.enabled is false." in err

@@ -1,0 +1,116 @@
+"""What an evaluation found, worked out on paper: slices, differences, the curve, and what is said of a whole set."""
+
+from dataclasses import replace
+
+import pytest
+
+from domain.evaluation import ALL
+from domain.releases import Outcome, Verdict
+from eval.client import Failure
+from eval.harness import observe, score
+from eval.journal import Header, Reply
+from eval.questions import Anchor
+from tests.eval.replies import QUESTION, USAGE, answer
+from tidegate.findings import evaluation, summary
+from tidegate.measuring import Measured, binding, limits, metric_names
+from tidegate.settings import Settings
+
+D1 = (Anchor("minutes-0001", "High water is at nine."),)
+# Two answerable questions of one hop, one of two hops, and one that the library cannot answer.
+A = replace(QUESTION, id="a", evidence=D1, hops=1)
+B = replace(QUESTION, id="b", evidence=D1, hops=1)
+C = replace(QUESTION, id="c", evidence=(*D1, Anchor("minutes-0002", "The bell rings twice.")), hops=2)
+N = replace(QUESTION, id="n", answer="", aliases=(), type="null", evidence=(), hops=0)
+QUESTIONS = (A, B, C, N)
+FOUND, MISSED = answer("minutes-0001"), answer("report-0001")
+SETTINGS = Settings()
+
+
+def measured(
+    *responses: object, version: str = "v1", finished_at: str = "2026-01-01", **evaluation: object
+) -> Measured:
+    """The four questions with these responses, each after as many milliseconds as its place."""
+    settings = priced(**evaluation)
+    told = {q.id: Reply(r, float(i)) for i, (q, r) in enumerate(zip(QUESTIONS, responses, strict=True))}  # type: ignore[arg-type]  # a body or a failure
+    observed = observe(QUESTIONS, told, limits(settings))
+    card = replace(score(observed, metric_names(settings)), version=version)
+    return Measured(Header(version, card.dataset, "", ""), finished_at, observed, card, 0)
+
+
+def priced(**evaluation: object) -> Settings:
+    return SETTINGS.model_copy(update={"evaluation": SETTINGS.evaluation.model_copy(update=evaluation)})
+
+
+def found(candidate: Measured, baseline: Measured | None = None, verdicts: tuple[Verdict, ...] = ()) -> object:
+    return evaluation(SETTINGS, binding(SETTINGS, "v1", QUESTIONS), candidate, baseline, verdicts)
+
+
+NULL = answer(status="no_sources")
+ONE = measured(FOUND, MISSED, FOUND, NULL)
+
+
+def test_every_slice_with_somebody_eligible_has_its_mean_and_count() -> None:
+    recall = evaluation(SETTINGS, binding(SETTINGS, "v1", QUESTIONS), ONE).metrics["recall@6"]
+    # a: 1, b: 0, c: one of two documents, n: not eligible.
+    assert (recall[ALL].mean, recall[ALL].n) == (0.5, 3)
+    assert (recall["hops=1"].mean, recall["hops=1"].n) == (0.5, 2)
+    assert (recall["hops=2"].mean, recall["hops=2"].n) == (0.5, 1)
+    assert "type=null" not in recall
+    low, high = recall[ALL].low, recall[ALL].high
+    assert low is not None
+    assert high is not None
+    assert 0 <= low < 0.5 < high <= 1
+
+
+def test_differences_are_taken_over_the_questions_eligible_in_both() -> None:
+    before = measured(MISSED, MISSED, FOUND, NULL, version="v0", finished_at="2026-02-01")
+    whole = evaluation(SETTINGS, binding(SETTINGS, "v1", QUESTIONS, "v0"), ONE, before)
+    recall = next(d for d in whole.differences if d.metric == "recall@6")
+    # a gained 1, b and c nothing; n is eligible in neither.
+    assert recall.estimate.mean == pytest.approx(1 / 3)
+    assert (recall.estimate.n, recall.max_drop) == (3, 0.02)
+    assert set(whole.curves) == {"v1", "v0"}
+    assert whole.measured_at == "2026-02-01", "when the later of the two was whole"
+
+
+def test_the_curve_has_recall_at_every_cutoff_up_to_what_an_answer_consults() -> None:
+    both = answer("report-0001", "minutes-0001")
+    curve = evaluation(SETTINGS, binding(SETTINGS, "v1", QUESTIONS), measured(both, both, both, NULL)).curves["v1"]
+    assert list(curve) == list(range(1, SETTINGS.answering.k + 1))
+    # At 1 nothing; from 2 on a and b fully, c half: 2.5 of 3.
+    assert [round(curve[k].mean, 4) for k in (1, 2, 6)] == [0, 0.8333, 0.8333]
+
+
+def test_every_question_has_its_row_with_what_it_is_and_what_came_back() -> None:
+    verdicts = (Verdict("recall@6 floor", Outcome.PASS, "fine"),)
+    failed = measured(FOUND, Failure("timeout", "too slow"), FOUND, NULL)
+    whole = evaluation(SETTINGS, binding(SETTINGS, "v1", QUESTIONS), failed, None, verdicts)
+    a, b, _, n = whole.rows
+    assert (a.question, a.tenant, a.groups, a.slices["hops"], a.latency_ms) == ("a", A.tenant, A.groups, "1", 0.0)
+    assert (a.values["recall@6"], a.failure) == (1.0, "")
+    assert (b.values["recall@6"], b.failure, b.answer) == (0.0, "timeout", "")
+    assert n.values["recall@6"] is None, "not eligible is not zero"
+    assert (whole.verdicts, whole.differences) == (verdicts, ())
+    assert whole.floors["recall@6"] == 0.7
+    assert (whole.parameters["questions"], whole.parameters["failed"]) == ("4", "1")
+    assert whole.parameters["retrieval.k1"] == str(SETTINGS.retrieval.k1)
+
+
+def test_a_whole_set_has_an_f1_of_abstaining_and_a_share_of_over_refusal() -> None:
+    # Declined: b, wrongly, and n, rightly: precision 1 / 2, recall 1, F1 2 / 3. One of three answerable was declined.
+    told = summary(SETTINGS, measured(FOUND, NULL, FOUND, NULL))
+    assert told["abstention_f1"] == pytest.approx(2 / 3)
+    assert told["over_refusal"] == pytest.approx(1 / 3)
+
+
+def test_a_cost_needs_a_price_and_is_the_mean_over_what_answered() -> None:
+    bought = answer(usage=USAGE | {"input_tokens": 1000, "output_tokens": 100})
+    responses = (bought, bought, Failure("timeout", ""), answer())
+    assert summary(SETTINGS, measured(*responses))["cost_usd"] is None, "no price is set: that is not free"
+    prices = {"input_usd": 3.0, "output_usd": 15.0}
+    # Two answers of (1000 * 3 + 100 * 15) / 1e6 = .0045 and one of nothing; the failure does not say what it spent.
+    assert summary(priced(**prices), measured(*responses, **prices))["cost_usd"] == pytest.approx(0.003)
+
+
+def test_the_same_measurements_give_the_same_findings() -> None:
+    assert found(ONE) == found(measured(FOUND, MISSED, FOUND, NULL))
