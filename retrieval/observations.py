@@ -11,18 +11,22 @@ import os
 import re
 import shutil
 import socket
+from bisect import bisect_right
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from secrets import token_hex
 from threading import Lock
+from types import MappingProxyType
 from typing import Any
 
 from domain.errors import StorageError
 from domain.releases import Observation
 from retrieval.registry import VERSION_NAME
 
-LINES = 200_000  # per process and canary, about 50 MB: whatever is open after that will not be decided by more of it
+LINES = 200_000  # per process and canary, about 50 MB: whatever is open then will not be decided by more of it
 
 
 class FolderObservations:
@@ -60,12 +64,13 @@ class FolderObservations:
     def read(self, canary: str, began: int) -> tuple[Observation, ...]:
         """All observations of all processes, oldest first, equally old by trace id; none is an empty tuple.
 
-        Reading again costs what was written since. Raises StorageError naming the file and line that is damaged.
+        Reading again costs what was written since. Raises StorageError naming the file and line that is damaged, and
+        when a file is at its cap: what happens now is not in it, and must not be taken for what happened before.
         """
         with self._reading:
             folder = self._folder(canary, began)
             if self._log is None or self._log.folder != folder or self._log.shrunk():
-                self._log = _Log(folder)
+                self._log = _Log(folder, self._most_lines)
             return self._log.read()
 
     def forget(self, version: str) -> None:
@@ -142,6 +147,7 @@ class _Log:
     """One canary's observations as far as they have been read."""
 
     folder: Path
+    most_lines: int
     files: dict[Path, _File] = field(default_factory=dict)
     known: tuple[Observation, ...] = ()
 
@@ -157,10 +163,17 @@ class _Log:
             raise StorageError(
                 f"Cannot read {error.filename or self.folder} ({error.strerror}): let this user read it."
             ) from error
+        if full := [path for path, file, _ in parts if file.lines >= self.most_lines]:
+            raise StorageError(
+                f"{full[0]} is full, it has {self.most_lines} observations: what the canary does now is not seen any "
+                "more, so promote it or roll it back."
+            )
         # Only now: a damaged line in one file must not lose what another one had to add.
         self.files.update((path, file) for path, file, _ in parts)
         if added := [observation for _, _, observations in parts for observation in observations]:
-            self.known = tuple(sorted((*self.known, *added), key=lambda one: (one.at, one.trace_id)))
+            added.sort(key=_age)
+            newer = bisect_right(self.known, _age(added[0]), key=_age)  # what comes late comes a little late
+            self.known = (*self.known[:newer], *sorted((*self.known[newer:], *added), key=_age))
         return self.known
 
     def _paths(self) -> list[Path]:
@@ -182,6 +195,10 @@ class _Log:
         return _File(before.bytes + len(whole) + 1, before.lines + len(lines)), added
 
 
+def _age(one: Observation) -> tuple[float, str]:
+    return one.at, one.trace_id
+
+
 def _observation(line: bytes, place: str) -> Observation:
     try:
         told: dict[str, Any] = json.loads(line)  # what is in the file; checked as it is taken apart
@@ -189,9 +206,15 @@ def _observation(line: bytes, place: str) -> Observation:
             trace_id=str(told["trace_id"]),
             at=float(told["at"]),
             version=str(told["version"]),
-            values={str(k): None if v is None else float(v) for k, v in told["values"].items()},
+            values=_shared(tuple((str(k), None if v is None else float(v)) for k, v in told["values"].items())),
             paired={str(k): (float(canary), float(stable)) for k, (canary, stable) in told["paired"].items()},
         )
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         reason = f"{type(error).__name__}: {error}"[:200]
         raise StorageError(f"{place} is damaged ({reason}): mend or remove that line.") from error
+
+
+@lru_cache(maxsize=10_000)
+def _shared(values: tuple[tuple[str, float | None], ...]) -> Mapping[str, float | None]:
+    """The values as a mapping. Most requests end alike, and a mapping of their own would be most of what they weigh."""
+    return MappingProxyType(dict(values))

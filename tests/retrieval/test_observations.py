@@ -92,10 +92,14 @@ def test_reading_again_without_news_gives_the_same_tuple(log: FolderObservations
     assert log.read(V2, 1) is log.read(V2, 1)
 
 
-def test_beyond_its_cap_a_file_takes_no_more_and_the_loss_is_told(tmp_path: Path) -> None:
-    log = FolderObservations(tmp_path, most_lines=2)
-    assert [log.write(V2, 1, seen(name)) for name in "abcd"] == [True, True, False, False]
+def test_beyond_its_cap_a_file_takes_no_more_and_nobody_takes_it_for_the_whole(tmp_path: Path) -> None:
+    log = FolderObservations(tmp_path, most_lines=3)
+    assert [log.write(V2, 1, seen(name)) for name in "ab"] == [True, True]
     assert traces(log) == ["a", "b"]
+    assert [log.write(V2, 1, seen(name)) for name in "cd"] == [True, False]
+    for reader in (log, FolderObservations(tmp_path, most_lines=3)):
+        with pytest.raises(StorageError, match=r"\.jsonl is full, it has 3 observations: .* promote it or"):
+            reader.read(V2, 1)
     assert log.write(V2, 2, seen("e")) is True  # another canary begins with an empty file
 
 
