@@ -78,7 +78,7 @@ function chip(outcome, word, advisory) {
 export const number = (value) => value.toLocaleString("en");
 export const mean = (value) => value.toFixed(3);
 export const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(3)}`;
-export const percent = (share) => `${Number((share * 100).toFixed(1))} %`;
+export const percent = (share) => `${Number((share * 100).toFixed(1))}\u00a0%`;
 
 export function span(ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`;
@@ -88,10 +88,10 @@ export function span(ms) {
   return seconds < 172800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86400)} days`;
 }
 
-export function time(stamp) {
+export function time(stamp, dayAlone = false) {
   const moment = new Date(stamp);
   if (Number.isNaN(moment.getTime())) return make("span", "none", stamp || "time not known");
-  const element = make("time", "", clock(moment));
+  const element = make("time", "", dayAlone ? clock(moment).slice(0, 10) : clock(moment));
   element.dateTime = stamp;
   element.title = stamp;
   return element;

@@ -26,7 +26,7 @@ const SCALES = [0.05, 0.1, 0.2, 0.5, 1];
 export function scaleOf(metrics) {
   // One scale for all rows, or lengths could not be compared; what only informs may reach beyond its ends.
   const deciding = metrics.filter((metric) => !metric.advisory && measured(metric));
-  const reach = Math.max(0, ...deciding.flatMap((metric) => [-metric.low, metric.high, (metric.max_drop || 0) * 1.25]));
+  const reach = Math.max(0, ...deciding.flatMap((metric) => [-metric.low, metric.high, metric.max_drop * 1.25]));
   return SCALES.find((scale) => scale >= reach) || 1;
 }
 
@@ -37,23 +37,22 @@ export function measured(metric) {
 export function interval(metric, scale) {
   const x = (value) => pc((Math.min(scale, Math.max(-scale, value)) / scale + 1) / 2);
   const drop = metric.max_drop;
-  const parts = [];
-  if (drop !== null) {
-    parts.push(draw("rect", { class: "too-far", x: 0, y: 0, width: x(-drop), height: 30 }));
-    parts.push(line("tolerated", x(-drop), 0, x(-drop), 30));
-  }
-  parts.push(line("zero", "50%", 0, "50%", 30));
+  const parts = [
+    draw("rect", { class: "too-far", x: 0, y: 0, width: x(-drop), height: 30 }),
+    line("tolerated", x(-drop), 0, x(-drop), 30), line("zero", "50%", 0, "50%", 30),
+  ];
   if (!measured(metric)) {
     return picture("interval", 30, "The difference is not measured.", ...parts, line("unmeasured", "0%", 15, "100%", 15));
   }
   parts.push(line("whisker", x(metric.low), 15, x(metric.high), 15));
-  parts.push(metric.low < -scale ? arrow("0%", -1) : line("whisker", x(metric.low), 9, x(metric.low), 21));
-  parts.push(metric.high > scale ? arrow("100%", 1) : line("whisker", x(metric.high), 9, x(metric.high), 21));
+  for (const [bound, way] of [[metric.low, -1], [metric.high, 1]]) {
+    if (Math.abs(bound) <= scale) parts.push(line("whisker", x(bound), 9, x(bound), 21));
+    else if (bound * way > 0) parts.push(arrow(way < 0 ? "1%" : "99%", way));
+  }
   const seen = metric.canary.mean - metric.stable.mean;
   if (Math.abs(seen) <= scale) parts.push(draw("circle", { class: "seen", cx: x(seen), cy: 15, r: 4.5 }));
   const label = `The difference lies between ${signed(metric.low)} and ${signed(metric.high)}`;
-  const bound = drop === null ? "" : `; a drop of ${drop} is tolerated`;
-  return picture(`interval ${metric.outcome.toLowerCase()}`, 30, `${label}${bound}.`, ...parts);
+  return picture(`interval ${metric.outcome.toLowerCase()}`, 30, `${label}; a drop of ${drop} is tolerated.`, ...parts);
 }
 
 function arrow(x, way) {
@@ -72,7 +71,7 @@ export function axis(scale) {
 // ------------------------------------------------------------------------------------------ share over time
 
 const TOP = 20, BOTTOM = 132, HEIGHT = 140; // pixels; a share of 1 is at TOP, of 0 at BOTTOM
-const GUTTER = 0.11; // of the width, for the numbers of the scale
+const GUTTER = 0.13; // of the width, for the numbers of the scale
 
 export function latestCanary(ledger, now) {
   // The moves of the latest canary as steps: what share it had from when on. Null when there was none.

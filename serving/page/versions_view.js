@@ -73,17 +73,23 @@ export function evidence(state) {
 }
 
 function metricRow(metric, scale) {
-  const how = metric.paired ? "same question on both" : "one request against another";
+  const how = metric.paired ? "same question on both" : "separate requests";
   const name = rowHead(make("code", "", metric.metric), make("small", "", [ABOUT[metric.metric], how].filter(Boolean).join(" · ")));
-  const difference = make("td", "difference", interval(metric, scale), make("small", "", metric.reason));
+  const judged = metric.max_drop !== null;
+  const difference = make("td", "difference", judged ? interval(metric, scale) : null, make("small", "", metric.reason));
+  const verdict = make("td", "verdict", verdictOn(metric, judged));
+  return { className: metric.advisory ? "advisory" : "", cells: [name, arm(metric.canary), arm(metric.stable), difference, verdict] };
+}
+
+function verdictOn(metric, judged) {
   // Nothing to compare is not "cannot tell yet": more of the same requests might never change it.
-  const verdict = metric.outcome === "INCONCLUSIVE" && !measured(metric) ? make("span", "chip unmeasured", "not measured") : live(metric.outcome, metric.advisory);
-  return { className: metric.advisory ? "advisory" : "", cells: [name, arm(metric.canary), arm(metric.stable), difference, make("td", "", verdict)] };
+  if (metric.outcome === "INCONCLUSIVE" && !measured(metric)) return make("span", "chip unmeasured", "not measured");
+  return judged ? live(metric.outcome, metric.advisory) : make("span", "chip unmeasured", "not judged");
 }
 
 function arm({ mean: value, n }) {
   const seen = value === null ? absent("none yet") : make("span", "mean", mean(value));
-  return make("td", "arm", seen, make("small", "", `of ${number(n)}`));
+  return make("td", "arm", seen, make("small", "", `over ${number(n)}`));
 }
 
 // ------------------------------------------------------------------------------------------ versions
@@ -95,12 +101,12 @@ export function versions(state, act) {
     className: version.state,
     cells: [
       rowHead(id(version.id)),
-      make("td", "", make("span", `state ${version.state}`, version.state)),
+      make("td", "standing", make("span", `state ${version.state}`, version.state)),
       make("td", "count", number(version.documents)),
       make("td", "count", number(version.chunks)),
       make("td", "", version.chunker),
       make("td", "", version.embedder),
-      make("td", "", time(version.built_at)),
+      make("td", "", time(version.built_at, true)),
       make("td", "", ...latest(version, state)),
       make("td", "acts", ...act(version)),
     ],
@@ -171,16 +177,23 @@ export function ledger(state) {
 
 function moveItem(move) {
   const forced = move.decision && move.decision.forced;
-  const arrow = make("span", "to", make("span", "unseen", " to "), "→");
-  const item = make(
+  return make(
     "li", move.verb,
     make("p", "what", make("strong", "", VERBS[move.verb] || move.verb), forced ? make("span", "forced", "forced") : null, make("span", "when", time(move.at))),
-    make("p", "places-moved", place(move.from), arrow, place(move.to)),
+    make("p", "places-moved", ...fromTo(move)),
     move.reason ? make("p", "why", move.reason) : null,
     forced ? make("p", "why", make("strong", "", "Forced: "), forced) : null,
     make("p", "who", move.who, move.took_ms === null ? null : make("span", "", ` · done ${span(move.took_ms)} after it could be known`)),
   );
-  return item;
+}
+
+function fromTo({ from, to }) {
+  const arrow = make("span", "to", "→");
+  arrow.setAttribute("role", "img");
+  arrow.setAttribute("aria-label", "to");
+  // A canary that only widened is told in one place: the rest stayed.
+  if (to.canary !== null && to.canary === from.canary && to.stable === from.stable) return [id(to.canary), " ", percent(from.share), arrow, percent(to.share)];
+  return [place(from), arrow, place(to)];
 }
 
 function place({ stable, canary, share }) {
