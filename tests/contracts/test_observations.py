@@ -1,5 +1,6 @@
 """What every log of live observations promises."""
 
+import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -50,6 +51,16 @@ def test_what_is_written_after_a_look_is_in_the_next(log: Observations) -> None:
     assert [one.trace_id for one in log.read(V2, 1)] == ["b"]
     log.write(V2, 1, seen("a", 1.0))
     assert [one.trace_id for one in log.read(V2, 1)] == ["a", "b"]
+
+
+def test_however_late_they_arrive_and_however_often_one_looks_the_order_is_the_same(log: Observations) -> None:
+    rng = random.Random(7)
+    arrived = [seen(f"t{i}", float(rng.randrange(20))) for i in range(200)]
+    for i, one in enumerate(arrived):
+        log.write(V2, 1, one)
+        if rng.random() < 0.3:
+            told = [(seen.at, seen.trace_id) for seen in log.read(V2, 1)]
+            assert told == sorted((seen.at, seen.trace_id) for seen in arrived[: i + 1])
 
 
 def test_two_canaries_and_two_times_of_one_are_never_mixed(log: Observations) -> None:
