@@ -12,9 +12,10 @@ from tidegate.section import Section
 
 # Where and how large the service runs, and what it is measured on: none of it changes an answer. Timeouts are *not*
 # here, because a stage that is cut short answers differently; neither are model folders and files, because another
-# path is another model as far as anybody can tell from here.
+# path is another model as far as anybody can tell from here. How documents are cut and who may read those that do not
+# say it is fixed when a version is built, and the version's name stands for it.
 NOT_SERVED = frozenset(
-    {"data_dir", "embedding.threads", "embedding.query_cache", "rerank.device",
+    {"data_dir", "chunking", "access.default_groups", "embedding.threads", "embedding.query_cache", "rerank.device",
      "serving.host", "serving.port", "serving.haproxy", "serving.max_body_bytes",
      "serving.stages", "evaluation", "tracking", "canary", "access.admin_key_file", "sample"}
 )  # fmt: skip

@@ -114,6 +114,8 @@ def test_the_digest_moves_with_what_is_served_and_stays_with_where_it_runs() -> 
         "embedding.threads": "2",
         "rerank.device": "cuda",
         "sample.seed": "8",
+        "chunking.tokens": "120",
+        "access.default_groups": "staff",
     }.items():
         assert digest(load(None, {}, {key: value}).settings) == base, key
     for key, value in {
