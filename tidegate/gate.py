@@ -25,8 +25,9 @@ NEXT = {
     "{version}",
     Outcome.INCONCLUSIVE: "ask more questions (evaluation.questions, or a larger set): nobody can tell from these",
     Outcome.ERROR: "mend what kept it from being measured and decide again",
-    Outcome.FAIL: "people keep what they have: see what changed with tidegate compare",
+    Outcome.FAIL: "people keep what they have: see what changed with tidegate compare {baseline} {version}",
 }
+FIRST = "nobody gets it: mend the corpus, the settings or the questions, and decide again"
 
 
 def gate(
@@ -72,7 +73,8 @@ def _say(decision: Decision, n: int) -> None:
     versus = f" against {bound.baseline}" if bound.baseline else ", the first"
     run = f", run {decision.run_id}" if decision.run_id else ""
     say(f"{outcome.name}: version {bound.version}{versus}, {n} questions of set {bound.dataset}{run}")
-    say(f"Next: {NEXT[outcome].format(version=bound.version)}")
+    first = outcome is Outcome.FAIL and not bound.baseline
+    say(f"Next: {FIRST if first else NEXT[outcome].format(version=bound.version, baseline=bound.baseline)}")
 
 
 def _as_json(decision: Decision, compared: "Compared | None", n: int) -> dict[str, object]:

@@ -88,7 +88,7 @@ def test_a_floor_that_is_missed_ends_with_1_and_is_recorded_too(
     assert main(["gate", version, *gates(floor=1.0), *to(settings)]) == Code.REFUSED
     out = capsys.readouterr().out
     assert re.search(r"^FAIL +recall@6 floor: ", out, re.MULTILINE)
-    assert "Next: people keep what they have" in out
+    assert "Next: nobody gets it: mend the corpus" in out
     assert decisions(settings, version)[-1].outcome is Outcome.FAIL
 
 
@@ -156,11 +156,12 @@ def test_a_worse_version_fails_against_what_people_have(
 def test_what_the_questions_can_detect_is_said_before_the_first_verdict(
     here: Path, library: tuple[Settings, str], capsys: Capture
 ) -> None:
-    settings, _ = library
+    settings, first = library
     admit(settings.data_dir)
     second = worse(settings)
     main(["gate", second, *gates(max_drop=0.02), *to(settings)])
     lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == f"Next: people keep what they have: see what changed with tidegate compare {first} {second}"
     verdicts = [i for i, line in enumerate(lines) if re.match("(PASS|INCONCLUSIVE|ERROR|FAIL) ", line)]
     assert verdicts[0] == 2, "one line per gate with a max_drop"
     assert [line.split()[0].rstrip(":") for line in lines[:2]] == ["recall@6", "citation_recall"]
