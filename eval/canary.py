@@ -51,7 +51,7 @@ LIVE: Mapping[str, Live] = {
 ALARMS = sum(live.binds is not Binds.NEVER for live in LIVE.values()) + 1  # each may fail, and `broken` beside them
 
 MATCH = 4  # requests of the other version, at most, that one is set against: 1 + 1/4 of the variance, 2 with one
-WAITING = 200  # requests kept for that; older ones met another load, another hour, and are let go
+WAITING = 2 * MATCH  # requests kept for that: with more, the canary's bad hour would be set against stable's good one
 BROKEN_SHARE = 0.5  # a canary that fails more than this is broken, whatever stable does
 
 
