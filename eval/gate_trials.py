@@ -6,7 +6,7 @@ questions change as they do in life. A worse version then loses whole questions,
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from math import isnan
 
@@ -64,7 +64,7 @@ class Truth(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """How trials are made: `n` questions, the gate whose metric drops, by how much, and the slice that does."""
+    """How trials are made: `n` questions, gates without floors, the one whose metric drops, by how much, and where."""
 
     n: int
     gates: tuple[Gate, ...]
@@ -153,8 +153,7 @@ def _target(trial: Trial, stable: Floats, candidate: Floats, seed: int) -> Outco
     """The drop of the target gate alone."""
     metric = trial.target.metric
     cards = _card("candidate", {metric: candidate}), _card("stable", {metric: stable})
-    gate = replace(trial.target, floor=None)
-    return judge(*cards, (gate,), {}, alpha=trial.alpha, seed=seed)[0].outcome
+    return judge(*cards, (trial.target,), {}, alpha=trial.alpha, seed=seed)[0].outcome
 
 
 def lose(

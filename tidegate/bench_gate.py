@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -174,10 +174,12 @@ def planned(
             "evaluation.effect."
         )
     hardest = max(needs, key=lambda label: needs[label])
-    target = next(each for each in gates if each.label == hardest)
+    # Floors hold a version to a level, whatever it is compared with: how often they are missed says nothing here.
+    drops = tuple(replace(each, floor=None) for each in gates if each.max_drop is not None)
+    target = next(each for each in drops if each.label == hardest)
     return Trial(
         n=needs[hardest],
-        gates=gates,
+        gates=drops,
         target=target,
         effect=chosen.effect,
         slice=small_slice(everything, target.metric),
