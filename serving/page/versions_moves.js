@@ -108,6 +108,7 @@ async function send(move, moved) {
       headers: { "Content-Type": "application/json", Authorization: `Bearer ${shown}` },
     });
     const told = await reply.json().catch(() => null);
+    if (reply.status === 400 || reply.status === 409) key = shown; // the key is looked at first, so it was right
     if (!reply.ok) return refused(reply.status, told);
     key = shown;
     at("move").close();
