@@ -292,20 +292,20 @@ def test_another_canary_begins_with_nothing() -> None:
 @pytest.mark.parametrize("share", [0.05, 0.5])
 def test_a_whole_canary_that_is_no_worse_is_turned_back_in_at_most_alpha_of_all_cases(share: float) -> None:
     # The bounds only ever sink, so the last look knows whether any look found a difference below zero, which is more
-    # than failing asks for. 100 runs: 5 are allowed, and 3 standard deviations of the draw, sqrt(100 * .05 * .95) * 3.
-    runs, alarms = 100, 0
+    # than failing asks for. 60 runs: 3 are allowed, and 3 standard deviations of the draw, sqrt(60 * .05 * .95) * 3.
+    runs, alarms = 60, 0
     for run in range(runs):
-        seen = weigh(traffic(100 + run, 1_200, share), POINTER, 0.0, RULES)
+        seen = weigh(traffic(100 + run, 800, share), POINTER, 0.0, RULES)
         alarms += any(m.high <= 0.0 for m in seen.metrics if LIVE[m.metric].binds is Binds.BOTH)
     assert alarms <= runs * RULES.alpha + 3.0 * sqrt(runs * RULES.alpha * (1.0 - RULES.alpha))
 
 
 @pytest.mark.slow
 def test_a_canary_that_is_worse_by_the_tolerated_drop_passes_in_at_most_alpha_of_all_cases() -> None:
-    runs, passed = 60, 0
+    runs, passed = 40, 0
     for run in range(runs):
-        seen, weighing = traffic(300 + run, 1_200, 0.5, canary_slo=0.9), Weighing(RULES)
-        passed += any(weighing(seen[:n], POINTER, 0.0).outcome is Outcome.PASS for n in range(100, 1_201, 100))
+        seen, weighing = traffic(300 + run, 800, 0.5, canary_slo=0.9), Weighing(RULES)
+        passed += any(weighing(seen[:n], POINTER, 0.0).outcome is Outcome.PASS for n in range(100, 801, 100))
     assert passed <= runs * RULES.alpha + 3.0 * sqrt(runs * RULES.alpha * (1.0 - RULES.alpha))
 
 
