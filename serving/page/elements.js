@@ -20,7 +20,7 @@ export function draw(tag, attributes, ...inside) {
 }
 
 export function table(caption, heads, rows) {
-  // The roles are said once more: on narrow screens rows are laid out as blocks, and a block is no row to a reader.
+  // The roles are said once more: where there is little room rows are blocks, and a block is no row to a reader.
   const roled = (element, role) => (element.setAttribute("role", role), element);
   const head = heads.map((name) => {
     const cell = roled(make("th", "", name), "columnheader");

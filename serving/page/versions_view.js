@@ -144,7 +144,7 @@ function verdictsOf(decision) {
     cells: [rowHead(gate), make("td", "", decided(outcome, advisory)), make("td", "reason", reason)],
   }));
   const verdicts = rows.length
-    ? make("div", "stacked verdicts", table(`Verdicts on ${decision.version}`, ["Gate", "Verdict", "In numbers"], rows))
+    ? make("div", "verdicts", table(`Verdicts on ${decision.version}`, ["Gate", "Verdict", "In numbers"], rows))
     : absent("No gate was measured.");
   const forced = decision.forced ? make("p", "override", make("strong", "", "Forced against the gates: "), decision.forced) : null;
   const facts = make("dl", "binding");
