@@ -203,6 +203,11 @@ def test_unhappy_readers_alone_turn_nothing_back() -> None:
 def test_the_overlap_of_the_evidence_is_shown_and_judged_by_nobody() -> None:
     shown = metric(weighed([on("v2", i) for i in range(90)]), "overlap")
     assert (shown.canary_mean, shown.outcome, shown.advisory) == (0.5, Outcome.INCONCLUSIVE, True)
+    assert shown.max_drop is None
+
+
+def test_a_judged_metric_says_how_much_of_it_may_be_lost() -> None:
+    assert {m.max_drop for m in weighed([]).metrics if m.metric != "overlap"} == {0.05}
 
 
 # ---------------------------------------------------------------------------------------------- matching
