@@ -128,7 +128,7 @@ def shortfalls(found: Found) -> list[str]:
         ("false_pass", found.false_pass, ALPHA + draw),
         ("missed", found.missed, 1.0 - POWER),
     )
-    return [f"{name} is {value:.4g}, wanted at most {most:g}" for name, value, most in wanted if not value <= most]
+    return [f"{name} is {value:.4g}, wanted at most {most:.4g}" for name, value, most in wanted if not value <= most]
 
 
 def pool(cards: "Mapping[str, Scorecard]") -> Pool:
