@@ -20,6 +20,7 @@ from pathlib import Path
 from signal import SIGALRM, SIGKILL
 from typing import TYPE_CHECKING
 
+from domain.errors import TidegateError
 from domain.evaluation import Evaluation, shared
 from domain.ports import IndexRegistry
 from eval.tracking import masked, sqlite_uri
@@ -90,9 +91,8 @@ def follow(settings: "Settings") -> None:
 
     if not settings.tracking.enabled:
         return
-    spool = _spool(settings)
-    registry = make_registry(settings)
-    with suppress(OSError):  # a full disk must not stop a rollback; the next move tells it
+    spool, registry = _spool(settings), make_registry(settings)
+    with suppress(OSError, TidegateError):  # the pointer has moved, and that must not look like a failure
         spool.point(registry.rollout(), candidate(registry))
         if spool.used:
             _send_apart(settings, settings.tracking.timeout_s)
