@@ -1,6 +1,7 @@
 """Trouble with the tracker ends in time, loses nothing, decides nothing, and shows nobody what they may not see."""
 
 import json
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -243,25 +244,44 @@ class TestTrouble:
         assert [run.info.status for run in runs(self.folder)] == ["KILLED"]
         assert self.waiting() == 1
 
-    @contextmanager
-    def sender_in_the_middle(self) -> Iterator["subprocess.Popen[str]"]:
-        """A process that has begun a run with so many numbers that it takes seconds to write them."""
+    def test_a_ctrl_c_in_the_middle_marks_the_run_as_killed_and_keeps_the_evaluation(self) -> None:
+        self.keep_much()
+        code = "import sys; from pathlib import Path; from tests.tidegate.test_tracking import settings; "
+        code += "from tidegate.tracking import resend; resend(settings(Path(sys.argv[1])))"
+        with self.once_begun([sys.executable, "-c", code, str(self.folder)], "") as person:
+            person.send_signal(signal.SIGINT)
+            assert person.wait(BOUND_S) == -signal.SIGINT
+        assert [run.info.status for run in runs(self.folder)] == ["KILLED"]
+        assert self.waiting() == 1
+
+    def keep_much(self) -> None:
+        """An evaluation waits that has so many numbers that it takes seconds to write them."""
         number = evaluation().metrics["recall@6"][""]
         slices = {f"source={i}": number for i in range(MANY)}
         Spool(self.folder / "tracking").keep(evaluation(metrics={"recall@6": slices}))
-        database = self.folder / "mlflow.db"
+
+    @contextmanager
+    def sender_in_the_middle(self) -> Iterator["subprocess.Popen[str]"]:
+        """The process that sends, with a run that it has begun."""
+        self.keep_much()
         root = str(self.folder / "tracking")
+        database = self.folder / "mlflow.db"
         job = Job(sqlite_uri(database), "tidegate", str(self.folder / "mlartifacts"), root, "", float(BOUND_S))
-        command = [sys.executable, "-P", "-m", "tidegate.sending"]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, text=True) as sender:
-            assert sender.stdin is not None
-            sender.stdin.write(json.dumps(asdict(job)))
-            sender.stdin.close()
-            with closing(sqlite3.connect(database)) as looking:
-                while not looking.execute("SELECT 1 FROM tags WHERE key = 'tidegate.evaluation'").fetchone():
-                    assert sender.poll() is None
-                    time.sleep(0.01)
+        with self.once_begun([sys.executable, "-P", "-m", "tidegate.sending"], json.dumps(asdict(job))) as sender:
             yield sender
+
+    @contextmanager
+    def once_begun(self, command: list[str], given: str) -> Iterator["subprocess.Popen[str]"]:
+        """A process, as soon as there is a run in the database."""
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            assert process.stdin is not None
+            process.stdin.write(given)
+            process.stdin.close()
+            with closing(sqlite3.connect(self.folder / "mlflow.db")) as looking:
+                while not looking.execute("SELECT 1 FROM tags WHERE key = 'tidegate.evaluation'").fetchone():
+                    assert process.poll() is None
+                    time.sleep(0.01)
+            yield process
 
     def test_the_aliases_come_with_the_first_evaluation_and_follow_in_the_background(self) -> None:
         from mlflow import MlflowClient
