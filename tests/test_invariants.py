@@ -443,7 +443,7 @@ def test_nobody_gets_a_version_without_a_decision_after_a_few_events() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_nobody_gets_a_version_without_a_decision_after_any_events() -> None:
-    run(Events, 10_000, 15)
+    run(Events, 10_000, 12)
 
 
 @pytest.mark.slow
