@@ -4,6 +4,7 @@ Whiskers are the interval of a mean, the number beside them its value, interval 
 out there is a dot alone. `png` and `svg` turn a figure into bytes or text, the same for the same numbers.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
@@ -18,16 +19,23 @@ if TYPE_CHECKING:
 
 INK, FAINT, GRID = "#1f2937", "#6b7280", "#e5e7eb"
 BLUE, GREY, GREEN, AMBER, RED = "#1d4ed8", "#9ca3af", "#15803d", "#b45309", "#b91c1c"
+_UNFIT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")  # what fonts and files of text cannot hold
 ROW_INCHES, WIDTH_INCHES = 0.32, 9.0
 MAX_ROWS = 80  # matplotlib refuses pictures of more than 65,536 pixels, and nobody looks at one
 LINES = (BLUE, GREY, GREEN, AMBER)
 _MEANINGS = (("as good as tolerated", GREEN), ("cannot tell", AMBER), ("worse", RED), ("no gate asks", GREY))
 
 
-def by_slice(metric: str, slices: Mapping[str, Estimate], floor: float | None = None) -> "Figure":
+def by_slice(
+    metric: str,
+    slices: Mapping[str, Estimate],
+    floor: float | None = None,
+    before: Mapping[str, Estimate] | None = None,
+) -> "Figure":
     """One metric in every slice, all questions first; the floor, if there is one, as a line.
 
-    Of more than MAX_ROWS slices those with the most questions.
+    `before` is the same of another version, drawn in grey above each row, without numbers. Of more than MAX_ROWS
+    slices those with the most questions.
     """
     largest = sorted(slices, key=lambda name: (name != ALL, -slices[name].n, name))[:MAX_ROWS]
     names = sorted(largest, key=lambda name: (name != ALL, name))
@@ -38,6 +46,14 @@ def by_slice(metric: str, slices: Mapping[str, Estimate], floor: float | None = 
         if floor is not None:
             axes.axvline(floor, color=RED, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
             axes.text(floor, -0.75, f"floor {floor:g}", color=RED, fontsize=8, ha="center", va="bottom")
+        earlier = {place: before[name] for place, name in enumerate(names) if before and name in before}
+        for place, estimate in earlier.items():
+            if interval := _interval(estimate):
+                axes.plot(interval, [place - 0.22] * 2, color=GREY, linewidth=1.5, solid_capstyle="butt", zorder=2)
+            axes.plot([estimate.mean], [place - 0.22], color=GREY, marker="o", markersize=4, zorder=2)
+        if earlier:
+            shown = [value for row in rows for value in _values(row)]
+            axes.set_xlim(_wide([*shown, *(value for e in earlier.values() for value in _values(("", e, None)))]))
         return figure
 
 
@@ -56,7 +72,7 @@ def by_metric(metrics: Mapping[str, Estimate], floors: Mapping[str, float], vers
 
 
 def differences(found: Sequence[Difference], version: str, baseline: str) -> "Figure":
-    """Candidate less baseline on the same questions: the zero line, the drop each gate tolerates as a black stroke, and
+    """Candidate less baseline on the same questions: the zero line, the drop each gate tolerates as a thick stroke, and
     a colour for what the interval shows about it. The verdict itself is the gate's. At most the first MAX_ROWS.
     """
     found = found[:MAX_ROWS]
@@ -69,7 +85,7 @@ def differences(found: Sequence[Difference], version: str, baseline: str) -> "Fi
                 drop = [-difference.max_drop, -difference.max_drop]
                 axes.plot(drop, [place - 0.32, place + 0.32], color=INK, linewidth=2.5, zorder=2)
         axes.set_xlabel(
-            "difference on the same questions: worse to the left, better to the right; black stroke: max_drop"
+            "difference on the same questions: worse to the left, better to the right; thick stroke: max_drop"
         )
         for place, (name, colour) in enumerate(_MEANINGS):
             axes.text(0.26 * place, 1.02, name, color=colour, fontsize=8, transform=axes.transAxes)
@@ -205,7 +221,7 @@ def _rows(
         axes.plot([estimate.mean], [place], color=colour, marker="o", markersize=6, zorder=4)
         told = _told(estimate, signed)
         axes.text(1.02, place, told, transform=axes.get_yaxis_transform(), va="center", fontsize=8.5, color=FAINT)
-    axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
+    axes.set_yticks(range(len(rows)), [_UNFIT.sub("\ufffd", name) for name, _, _ in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.tick_params(length=0)
     axes.grid(axis="x", color=GRID)

@@ -15,6 +15,7 @@ SLICES = {"type=null": Estimate(0.5, None, None, 3), ALL: WHOLE, "hops=2": Estim
 DROP = Difference("recall@6", ALL, Estimate(-0.035, -0.05, -0.02, 880), max_drop=0.02)
 DRAWN = {
     "by_slice": lambda: by_slice("recall@6", SLICES, 0.7),
+    "by_slice_of_both": lambda: by_slice("recall@6", SLICES, 0.7, {ALL: WHOLE, "hops=2": WHOLE, "gone=1": WHOLE}),
     "by_metric": lambda: by_metric({"recall@6": WHOLE, "success": Estimate(1, 0.99, 1, 900)}, {"recall@6": 0.7}, "v2"),
     "differences": lambda: differences([DROP], "v2", "v1"),
     "recall_curve": lambda: recall_curve({"v2": {1: Estimate(0.4, 0.3, 0.5, 9), 6: WHOLE}, "v1": {1: WHOLE, 6: WHOLE}}),
@@ -52,6 +53,14 @@ def test_a_slice_shows_its_mean_interval_and_count_and_all_questions_stand_first
     assert "floor 0.7" in told
 
 
+def test_an_earlier_version_is_drawn_within_the_frame_and_without_numbers() -> None:
+    low = Estimate(0.1, 0.05, 0.2, 40)
+    figure = by_slice("recall@6", SLICES, 0.7, {"hops=2": low})
+    assert figure.axes[0].get_xlim()[0] <= 0.05
+    assert words(svg(figure)).count("0.100   0.050 to 0.200   n 40") == 0
+    assert len(figure.axes[0].lines) == len(by_slice("recall@6", SLICES, 0.7).axes[0].lines) + 2, "whisker and dot"
+
+
 def test_a_difference_carries_its_sign() -> None:
     told = words(svg(differences([DROP], "v2", "v1")))
     assert "-0.035   -0.050 to -0.020   n 880" in told
@@ -79,6 +88,10 @@ def test_the_times_of_each_version_are_told_apart() -> None:
 @pytest.mark.parametrize("name", ["source=$x$", r"source=$\bad$", "type=<b>&", "persona=潮汐"])
 def test_the_name_of_a_slice_is_text_whatever_it_is_made_of(name: str) -> None:
     assert name in words(svg(by_slice("recall@6", {ALL: WHOLE, name: WHOLE})))
+
+
+def test_what_no_font_can_hold_is_replaced_in_the_name_of_a_slice() -> None:
+    assert "type=a\ufffd\ufffdb" in words(svg(by_slice("recall@6", {ALL: WHOLE, "type=a\ud800\x00b": WHOLE})))
 
 
 def test_versions_that_end_alike_are_labelled_one_above_the_other() -> None:
