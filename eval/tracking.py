@@ -57,7 +57,10 @@ class MlflowTracker:
         with self._speaking() as client:
             experiment = self._experiment(client)
             candidate = self._candidate(client, experiment, evaluation.binding.version)
-            run_id = self._run(client, experiment, candidate, evaluation)
+            found = _find(client, experiment, f"tags.`{_EVALUATION}` = '{evaluation.id}'")
+            if found is not None and found.info.status == "FINISHED" and not evaluation.verdicts:
+                return str(found.info.run_id)  # it has these numbers already, and what was decided on them
+            run_id = self._run(client, experiment, candidate, evaluation, found)
             try:
                 _fill(client, run_id, evaluation, folder)
                 self._register(client, candidate, run_id, evaluation)
@@ -79,7 +82,7 @@ class MlflowTracker:
                 for version in dict.fromkeys(wanted.values())
                 if version
             }
-            there = client.get_registered_model(self._model).aliases if numbers else {}
+            there = client.get_registered_model(self._model).aliases if self._registered(client) else {}
             for alias, version in wanted.items():
                 if version and str(there.get(alias)) != numbers[version]:
                     client.set_registered_model_alias(self._model, alias, numbers[version])
@@ -120,9 +123,8 @@ class MlflowTracker:
             client.set_terminated(found.info.run_id, "FINISHED")
         return found
 
-    def _run(self, client: Any, experiment: str, candidate: Any, evaluation: Evaluation) -> str:
-        """The evaluation's run, running: the one there is, or a new one."""
-        found = _find(client, experiment, f"tags.`{_EVALUATION}` = '{evaluation.id}'")
+    def _run(self, client: Any, experiment: str, candidate: Any, evaluation: Evaluation, found: Any) -> str:
+        """The evaluation's run, running: the one that was found, or a new one."""
         if found is not None:
             client.update_run(found.info.run_id, status="RUNNING")
             return str(found.info.run_id)
@@ -138,15 +140,15 @@ class MlflowTracker:
         return str(created.info.run_id)
 
     def _register(self, client: Any, candidate: Any, run_id: str, evaluation: Evaluation) -> None:
-        """The registered version of the index, with its latest evaluation."""
+        """The registered version of the index, with its latest evaluation and its latest outcome."""
         number = self._model_version(client, candidate, evaluation.binding.version)
-        outcome = evaluation.outcome.name if evaluation.outcome is not None else "undecided"
-        for key, value in (("evaluation_run_id", run_id), ("outcome", outcome)):
-            client.set_model_version_tag(self._model, number, key, value)
+        client.set_model_version_tag(self._model, number, "evaluation_run_id", run_id)
+        if evaluation.outcome is not None:
+            client.set_model_version_tag(self._model, number, "outcome", evaluation.outcome.name)
 
     def _model_version(self, client: Any, candidate: Any, version: str) -> str:
         """The number that the registered model has for an index version."""
-        if not client.search_registered_models(f"name = '{self._model}'"):
+        if not self._registered(client):
             client.create_registered_model(self._model, description="The index versions of one library.")
         named = f"name = '{self._model}' and tag.`index_version` = '{version}'"
         if found := client.search_model_versions(named):
@@ -155,6 +157,9 @@ class MlflowTracker:
         tags = {"index_version": version}
         made = client.create_model_version(self._model, info.artifact_uri, info.run_id, tags, await_creation_for=0)
         return str(made.version)
+
+    def _registered(self, client: Any) -> bool:
+        return bool(client.search_registered_models(f"name = '{self._model}'"))
 
 
 def sqlite_uri(path: Path) -> str:

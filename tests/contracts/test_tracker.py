@@ -75,6 +75,8 @@ def test_the_aliases_follow_the_pointer_there_and_back(tracker: tuple[Tracker, A
     assert aliases() == {"stable": "v2"}
     tracking.follow(Rollout("v1", revision=4), None)
     assert aliases() == {"stable": "v1"}
+    tracking.follow(Rollout(revision=5), None)
+    assert aliases() == {}
 
 
 def test_following_twice_changes_nothing(tracker: tuple[Tracker, Aliases]) -> None:

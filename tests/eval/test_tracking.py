@@ -126,6 +126,10 @@ class TestInMlflow:
         assert after.data.metrics == before.data.metrics
         assert len(self.runs()) == 2
 
+    def test_measured_again_without_deciding_it_keeps_what_was_decided(self) -> None:
+        decided = self.record(evaluation())
+        assert self.record(evaluation(verdicts=())).data.tags == decided.data.tags
+
     def test_an_index_version_is_registered_once_with_its_latest_outcome(self) -> None:
         self.record(evaluation(verdicts=()))
         run = self.record(evaluation())
