@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from domain.evaluation import Estimate
 from domain.releases import Outcome
@@ -16,9 +15,6 @@ from eval.apart import Apart, Side, excerpt
 from eval.comparing import Change, Comparison
 from eval.markup import Markup, element, joined
 from eval.report_tables import Fact, Failed, facts_table, failed_table, lines_table, value, verdicts_table, word
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # A failed escape would still run nothing and fetch nothing.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -152,7 +148,7 @@ def _verdict(report: Report) -> Iterator[Markup]:
 
 
 def _metrics(report: Report) -> Iterator[Markup]:
-    from eval.plots import differences
+    from eval.plots import differences, svg
 
     found = report.comparison
     yield element(
@@ -163,12 +159,14 @@ def _metrics(report: Report) -> Iterator[Markup]:
     )
     yield lines_table(found.lines, found.baseline, found.candidate)
     if drawn := [line.drawn for line in found.lines if line.drawn]:
-        yield _figure("all", differences(drawn, found.candidate, found.baseline), "Paired differences, every metric.")
+        yield _figure(
+            "all", svg(differences(drawn, found.candidate, found.baseline)), "Paired differences, every metric."
+        )
     yield facts_table(report.whole, found.baseline, found.candidate, "Of the whole set, without an interval")
 
 
 def _slices(report: Report) -> Iterator[Markup]:
-    from eval.plots import differences
+    from eval.plots import differences, svg
 
     found = report.comparison
     yield element(
@@ -178,36 +176,39 @@ def _slices(report: Report) -> Iterator[Markup]:
     )
     yield lines_table(found.slices, found.baseline, found.candidate)
     drawn = [line.drawn for line in found.slices if line.drawn]
-    yield _figure("parts", differences(drawn, found.candidate, found.baseline), "Paired differences in these slices.")
+    yield _figure(
+        "parts", svg(differences(drawn, found.candidate, found.baseline)), "Paired differences in these slices."
+    )
 
 
 # ---------------------------------------------------------------------------------------------- plots
 
 
 def _plots(report: Report) -> Iterator[Markup]:
-    from eval.plots import answer_times, by_slice, recall_curve
+    from eval.plots import answer_times, by_slice, recall_curve, svg
 
     found = report.comparison
     if report.curves:
-        yield _figure("recall", recall_curve(report.curves), "Recall by the number of passages, with its interval.")
+        yield _figure(
+            "recall", svg(recall_curve(report.curves)), "Recall by the number of passages, with its interval."
+        )
     if all(report.times_ms.values()):
         told = "Time of an answer on the machine that measured it; a busy one takes longer."
-        yield _figure("times", answer_times(report.times_ms), told)
+        yield _figure("times", svg(answer_times(report.times_ms)), told)
     for place, (metric, slices) in enumerate(report.metrics.items()):
         before = None if found.baseline == found.candidate else report.metrics_before.get(metric)
         told = f"{metric} of {found.candidate}, with its interval{f'; grey: {found.baseline}' if before else ''}."
-        yield _figure(f"slices-{place}", by_slice(metric, slices, report.floors.get(metric), before), told)
+        yield _figure(f"slices-{place}", svg(by_slice(metric, slices, report.floors.get(metric), before)), told)
 
 
-def _figure(name: str, figure: "Figure", caption: str) -> Markup:
-    """A plot with its colours taken from the page, and ids that no other plot has."""
-    from eval.plots import AMBER, BLUE, FAINT, GREEN, GREY, GRID, INK, RED, svg
+def _figure(name: str, drawn: str, caption: str) -> Markup:
+    """A plot, as SVG, with its colours taken from the page, and ids that no other plot has."""
+    from eval.plots import AMBER, BLUE, FAINT, GREEN, GREY, GRID, INK, RED
 
     shades = {
         INK: "ink", FAINT: "soft", GRID: "line", BLUE: "blue", GREY: "grey", GREEN: "pass", AMBER: "open", RED: "fail",
         "#ffffff": "card",
     }  # fmt: skip
-    drawn = svg(figure)
     for colour, shade in shades.items():
         drawn = drawn.replace(f"fill: {colour}", f"fill: var(--{shade})")
         drawn = drawn.replace(f"stroke: {colour}", f"stroke: var(--{shade})")
