@@ -13,7 +13,21 @@ from typing import Annotated, Any
 import typer
 
 from domain.errors import BadRequest, TidegateError
-from tidegate import ask, bench, bench_canary, bench_gate, build, config, evaluate, gate, observe, releases, serve, up
+from tidegate import (
+    ask,
+    bench,
+    bench_canary,
+    bench_gate,
+    build,
+    compare,
+    config,
+    evaluate,
+    gate,
+    observe,
+    releases,
+    serve,
+    up,
+)
 from tidegate.console import Code, Shared, complain, exit_code, make_streams_safe, silence_stdout
 
 Verbs = Mapping[str, tuple[Callable[..., Code | None], str]]  # name -> the function, and an example for its help
@@ -153,6 +167,7 @@ VERBS: Verbs = {
     "build": (build.build, "tidegate build ./handbook --groups staff"),
     "versions": (build.versions, "tidegate versions --json"),
     "evaluate": (evaluate.evaluate, "tidegate evaluate --beir ./cranfield --split test --no-rerank"),
+    "compare": (compare.compare, "tidegate compare v0123456789ab vba9876543210 --html report.html"),
     "gate": (gate.gate, "tidegate gate v0123456789ab --json"),
     "canary": (releases.canary, "tidegate canary v0123456789ab --auto"),
     "observe": (observe.observe, "tidegate observe --json"),
