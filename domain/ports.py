@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from domain.evaluation import Evaluation
 from domain.prompt import PromptPlan
-from domain.releases import Decision, IndexVersion, Move, Observation, Rollout
+from domain.releases import Decision, IndexVersion, Kept, Move, Observation, Rollout
 from domain.types import Chunk, Delta, Draft, Hit, Mode, Query, Retrieval, Rewrite, Scope, Trace, Turn
 
 Vectors = Any  # numpy float32 [n, dimensions], rows of unit length; the domain imports no array library
@@ -157,11 +157,22 @@ class Observations(Protocol):
     """Keeps what is observed live about a canary: numbers, never text. One log per canary, named by `began` too."""
 
     def write(self, canary: str, began: int, observation: Observation) -> bool:
-        """Remember an observation; False when it is lost, which the caller counts. Never raises on account of disks."""
+        """Remember an observation; False when it is lost, which the caller counts. Never raises on account of disks.
+
+        A log that has grown long keeps a sample of the answers, chosen by their trace ids alone, and all feedback.
+        """
+        ...
+
+    def lose(self, canary: str, began: int, count: int) -> None:
+        """Remember that so many observations were lost before they could be written. Raises as little as `write`."""
         ...
 
     def read(self, canary: str, began: int) -> tuple[Observation, ...]:
         """All observations of all processes, oldest first. Raises StorageError when they cannot be read."""
+        ...
+
+    def kept(self, canary: str, began: int) -> Kept:
+        """How much of what happened is in `read`. Raises StorageError when it cannot be read."""
         ...
 
 

@@ -150,6 +150,8 @@ class Move:
 
 # ---------------------------------------------------------------------------------------------- live evidence
 
+FEEDBACK = "feedback"  # the one value of an observation that a reader makes, not the service
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:
@@ -164,6 +166,21 @@ class Observation:
     version: str
     values: Mapping[str, float | None]
     paired: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def is_feedback(self) -> bool:
+        """True for what a reader said later about the answer with this trace id, which is an observation of its own."""
+        return FEEDBACK in self.values
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How much of what happened can be read in a log of observations. Of the answers one in `one_in` is kept by now: a
+    log that has grown long is a sample. At least `lost` observations could not be kept although they should have been.
+    """
+
+    one_in: int = 1
+    lost: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +208,8 @@ class LiveMetric:
 class Evidence:
     """What is known live about the canary that began with revision `began`: how many requests each version answered,
     and every metric. The worst metric that binds decides: FAIL is "worse", PASS "as good as promised", INCONCLUSIVE
-    "cannot tell yet". `since_widened` counts the canary's own requests since its share last grew.
+    "cannot tell yet". `since_widened` counts the canary's own requests since its share last grew. All counts are of
+    requests that were kept; `kept` says how much that is of what happened.
     """
 
     canary: str
@@ -201,6 +219,7 @@ class Evidence:
     stable_n: int
     since_widened: int
     metrics: tuple[LiveMetric, ...] = ()
+    kept: Kept = Kept()
 
     @property
     def outcome(self) -> Outcome:

@@ -1,81 +1,90 @@
 """What is observed live about a canary, in a folder that several processes share: numbers, never text.
 
     <canary>-r<began>/<host>-<pid>-<random>.jsonl      one file per writing process, only ever appended to
+    <canary>-r<began>/<host>-<pid>-<random>.lost       how many observations that process could not write
 
 A line is one small write, so that no lock is needed and a killed process leaves at most a torn last line, which counts
-as not written. A canary that begins again has a folder of its own. Weighing what is read is eval/canary.py.
+as not written. A file that has grown long keeps a sample (thinning.py) and says so in its lines. A canary that begins
+again has a folder of its own. Weighing what is read is eval/canary.py.
 """
 
 import json
-import os
-import re
 import shutil
-import socket
 from bisect import bisect_right
-from collections.abc import Mapping
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from secrets import token_hex
+from sys import intern
 from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
 from domain.errors import StorageError
-from domain.releases import Observation
+from domain.releases import Kept, Observation
 from retrieval.registry import VERSION_NAME
-
-LINES = 200_000  # per process and canary, about 50 MB: whatever is open then will not be decided by more of it
+from retrieval.thinning import EVERY, Sink, lost_beside
 
 
 class FolderObservations:
     """The observations below `root`, which need not exist before the first write. Safe for threads."""
 
-    def __init__(self, root: Path, most_lines: int = LINES) -> None:
+    def __init__(self, root: Path, every: int = EVERY) -> None:
         self.root = Path(root)
-        self._most_lines = most_lines
+        self._every = every
         self._writing, self._reading = Lock(), Lock()
-        self._sink: _Sink | None = None
+        self._sink: Sink | None = None
+        self._untold: Counter[Path] = Counter()  # lost while there was no file to say so in, by folder
         self._log: _Log | None = None
 
     def write(self, canary: str, began: int, observation: Observation) -> bool:
-        """Append an observation; False when it is lost: a full disk, a read-only folder, a file at its cap."""
-        line = json.dumps(
-            {
-                "trace_id": observation.trace_id,
-                "at": observation.at,
-                "version": observation.version,
-                "values": dict(observation.values),
-                "paired": {name: list(pair) for name, pair in observation.paired.items()},
-            },
-            separators=(",", ":"),
-        )
+        """Append an observation, unless it is left out because the file has grown long; False when it is lost: a full
+        disk, a read-only folder.
+        """
         with self._writing:
+            folder = self._folder(canary, began)
             try:
-                folder = self._folder(canary, began)
-                if self._sink is None or self._sink.folder != folder:
-                    self.close()
-                    self._sink = _Sink.opened(folder)
-                return self._sink.lines < self._most_lines and self._sink.append(f"{line}\n".encode())
+                kept = self._sink_in(folder).keep(observation)
             except OSError:
-                return False
+                kept = False
+            if not kept:
+                self._lose(folder, 1)
+            return kept
+
+    def lose(self, canary: str, began: int, count: int) -> None:
+        """Remember that so many observations never got here."""
+        with self._writing:
+            self._lose(self._folder(canary, began), count)
 
     def read(self, canary: str, began: int) -> tuple[Observation, ...]:
         """All observations of all processes, oldest first, equally old by trace id; none is an empty tuple.
 
-        Reading again costs what was written since. Raises StorageError naming the file and line that is damaged, and
-        when a file is at its cap: what happens now is not in it, and must not be taken for what happened before.
+        Reading again costs what was written since. Raises StorageError naming what cannot be read, with the line where
+        that is damaged: what happens now is not in it, and must not be taken for what happened before.
         """
         with self._reading:
-            folder = self._folder(canary, began)
-            if self._log is None or self._log.folder != folder or self._log.shrunk():
-                self._log = _Log(folder, self._most_lines)
-            return self._log.read()
+            return self._log_in(self._folder(canary, began)).read()
+
+    def kept(self, canary: str, began: int) -> Kept:
+        """How much of what happened is in `read`. What was lost where not even the count could be written is known to
+        the process alone that lost it. Raises as `read` does.
+        """
+        with self._reading:
+            log = self._log_in(self._folder(canary, began))
+            log.read()
+            own = self._sink if self._sink is not None and self._sink.path.parent == log.folder else None
+            lost = log.lost() if own is None else log.lost(but=lost_beside(own.path)) + own.lost
+            return Kept(log.one_in(), lost + self._untold[log.folder])
+
+    def folders(self, version: str) -> list[Path]:
+        """Where what was observed about a version is, one folder for each time it was a canary."""
+        return sorted(self.root.glob(f"{_checked(version)}-r*"))
 
     def forget(self, version: str) -> None:
         """Remove what was observed about a version. Raises StorageError when that cannot be done."""
-        for folder in sorted(self.root.glob(f"{_checked(version)}-r*")):
+        for folder in self.folders(version):
             try:
                 shutil.rmtree(folder)
             except OSError as error:
@@ -84,8 +93,27 @@ class FolderObservations:
     def close(self) -> None:
         """Close the file that is written; the next write opens another."""
         if self._sink is not None:
-            os.close(self._sink.handle)
+            self._sink.close()
             self._sink = None
+
+    def _sink_in(self, folder: Path) -> Sink:
+        if self._sink is None or self._sink.path.parent != folder:
+            self.close()
+            self._sink = Sink.opened(folder, self._every)
+            self._sink.lose(self._untold.pop(folder, 0))
+        return self._sink
+
+    def _lose(self, folder: Path, count: int) -> None:
+        if self._sink is not None and self._sink.path.parent == folder:
+            self._sink.lose(count)
+        else:
+            self._untold[folder] += count
+
+    def _log_in(self, folder: Path) -> "_Log":
+        with _named(folder):
+            if self._log is None or self._log.folder != folder or self._log.shrunk():
+                self._log = _Log(folder)
+            return self._log
 
     def _folder(self, canary: str, began: int) -> Path:
         return self.root / f"{_checked(canary)}-r{began:d}"
@@ -98,48 +126,16 @@ def _checked(version: str) -> str:
     return version
 
 
-# ---------------------------------------------------------------------------------------------- writing
-
-
-@dataclass(slots=True)
-class _Sink:
-    """The file of this process."""
-
-    folder: Path
-    handle: int
-    lines: int = 0
-
-    @classmethod
-    def opened(cls, folder: Path) -> "_Sink":
-        folder.mkdir(parents=True, exist_ok=True)
-        host = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname())[:40]
-        name = f"{host}-{os.getpid()}-{token_hex(4)}.jsonl"
-        return cls(folder, os.open(folder / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o644))
-
-    def append(self, line: bytes) -> bool:
-        """Whether all of the line is in the file; a part of it never stays, the next one would be glued to it."""
-        size = os.fstat(self.handle).st_size
-        try:
-            written = os.write(self.handle, line)
-        except OSError:
-            written = -1
-        if written == len(line):
-            self.lines += 1
-            return True
-        with suppress(OSError):
-            os.ftruncate(self.handle, size)
-        return False
-
-
 # ---------------------------------------------------------------------------------------------- reading
 
 
 @dataclass(slots=True)
 class _File:
-    """How far a file has been read."""
+    """How far a file has been read, and that one answer in so many is kept where it ends."""
 
     bytes: int = 0
     lines: int = 0
+    one_in: int = 1
 
 
 @dataclass(slots=True)
@@ -147,27 +143,17 @@ class _Log:
     """One canary's observations as far as they have been read."""
 
     folder: Path
-    most_lines: int
     files: dict[Path, _File] = field(default_factory=dict)
     known: tuple[Observation, ...] = ()
 
     def shrunk(self) -> bool:
         """True when a file is gone or shorter than it was: somebody mended the log, so it is read from its start."""
-        return any(not path.is_file() or path.stat().st_size < file.bytes for path, file in self.files.items())
+        return any(_size(path) < file.bytes for path, file in self.files.items())
 
     def read(self) -> tuple[Observation, ...]:
         """The observations, with those that were added; the same tuple as before when there are none."""
-        try:
-            parts = [(path, *self._added(path)) for path in self._paths()]
-        except OSError as error:
-            raise StorageError(
-                f"Cannot read {error.filename or self.folder} ({error.strerror}): let this user read it."
-            ) from error
-        if full := [path for path, file, _ in parts if file.lines >= self.most_lines]:
-            raise StorageError(
-                f"{full[0]} is full, it has {self.most_lines} observations: what the canary does now is not seen any "
-                "more, so promote it or roll it back."
-            )
+        with _named(self.folder):
+            parts = [(path, *self._added(path)) for path in self._paths(".jsonl")]
         # Only now: a damaged line in one file must not lose what another one had to add.
         self.files.update((path, file) for path, file, _ in parts)
         if added := [observation for _, _, observations in parts for observation in observations]:
@@ -176,9 +162,19 @@ class _Log:
             self.known = (*self.known[:newer], *sorted((*self.known[newer:], *added), key=_age))
         return self.known
 
-    def _paths(self) -> list[Path]:
+    def one_in(self) -> int:
+        """One answer in so many is kept by the process that keeps fewest."""
+        return max((file.one_in for file in self.files.values()), default=1)
+
+    def lost(self, but: Path | None = None) -> int:
+        """How many observations the processes say they lost; one of them is left out."""
+        with _named(self.folder):
+            told = [path.read_bytes().strip() for path in self._paths(".lost") if path != but]
+        return sum(int(count) for count in told if count.isdigit())  # on a full disk it may have been left empty
+
+    def _paths(self, suffix: str) -> list[Path]:
         try:
-            return sorted(path for path in self.folder.iterdir() if path.suffix == ".jsonl")
+            return sorted(path for path in self.folder.iterdir() if path.suffix == suffix)
         except FileNotFoundError:  # nothing was observed yet; a folder that may not be listed is another matter
             return []
 
@@ -192,26 +188,53 @@ class _Log:
             return before, []
         lines = whole.split(b"\n")
         added = [_observation(line, f"{path}, line {before.lines + i}") for i, line in enumerate(lines, 1)]
-        return _File(before.bytes + len(whole) + 1, before.lines + len(lines)), added
+        sparsest = max(before.one_in, *(one_in for _, one_in in added))
+        read = _File(before.bytes + len(whole) + 1, before.lines + len(lines), sparsest)
+        return read, [observation for observation, _ in added]
+
+
+@contextmanager
+def _named(folder: Path) -> Iterator[None]:
+    """What the system has against reading, as a StorageError that names what cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"Cannot read {error.filename or folder} ({error.strerror or error}): let this user read it."
+        ) from error
+
+
+def _size(path: Path) -> int:
+    """Bytes in a file; -1 when it is gone, which a file that cannot be looked at is not."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return -1
 
 
 def _age(one: Observation) -> tuple[float, str]:
     return one.at, one.trace_id
 
 
-def _observation(line: bytes, place: str) -> Observation:
+def _observation(line: bytes, place: str) -> tuple[Observation, int]:
+    """An observation, and that one in so many was kept when it was written."""
     try:
         told: dict[str, Any] = json.loads(line)  # what is in the file; checked as it is taken apart
-        return Observation(
+        paired = {str(k): (float(canary), float(stable)) for k, (canary, stable) in told["paired"].items()}
+        observation = Observation(
             trace_id=str(told["trace_id"]),
             at=float(told["at"]),
-            version=str(told["version"]),
+            version=intern(str(told["version"])),
             values=_shared(tuple((str(k), None if v is None else float(v)) for k, v in told["values"].items())),
-            paired={str(k): (float(canary), float(stable)) for k, (canary, stable) in told["paired"].items()},
+            paired=paired or _NO_PAIRS,
         )
+        return observation, int(told.get("one_in", 1))
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         reason = f"{type(error).__name__}: {error}"[:200]
         raise StorageError(f"{place} is damaged ({reason}): mend or remove that line.") from error
+
+
+_NO_PAIRS: Mapping[str, tuple[float, float]] = MappingProxyType({})
 
 
 @lru_cache(maxsize=10_000)

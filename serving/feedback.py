@@ -8,13 +8,13 @@ from collections import OrderedDict
 from starlette.requests import Request
 from starlette.responses import Response
 
-from domain.releases import Observation, Rollout
+from domain.releases import FEEDBACK, Observation, Rollout
 from serving import schemas
 from serving.edge import json_response, read_body
 from serving.observing import NEITHER, Observer
 from serving.pointer import Pointer
 from serving.service import Service
-from serving.telemetry import FEEDBACK
+from serving.telemetry import FEEDBACK as COUNTED
 
 REMEMBERED = 10_000  # answers a gateway remembers to have heard about
 
@@ -33,10 +33,10 @@ class Feedback:
         service.authenticate(request.headers)
         body = schemas.read_feedback(await read_body(request, service.limits), service.limits)
         if self._first(body.trace_id):
-            service.telemetry.add(FEEDBACK, 1, str(body.helpful).lower())
+            service.telemetry.add(COUNTED, 1, str(body.helpful).lower())
             rollout = await self._pointer.rollout()
             if self._room(rollout):
-                values = {"feedback": float(body.helpful)}
+                values = {FEEDBACK: float(body.helpful)}
                 # Which version answered is known to whoever observed the answer, under the same trace id.
                 self._observer.keep(rollout, Observation(body.trace_id, service.wall(), NEITHER, values))
         return json_response({"status": "accepted"}, 202)

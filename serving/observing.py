@@ -6,6 +6,7 @@ retrieval is compared on the same question. Weighing the numbers is not done her
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
@@ -32,6 +33,7 @@ class Observer:
         self._service, self._shadow = service, Shadow(service)
         self._thread = ThreadPoolExecutor(1, "observations")
         self._tasks: set[asyncio.Task[None]] = set()  # the loop holds tasks weakly
+        self._missed: Counter[tuple[str, int]] = Counter()  # lost on the way; the log of that canary is told later
         self._told = False
 
     def watch(self, ask: Ask, rollout: Rollout, pinned: str | None) -> "Watched | None":
@@ -52,6 +54,7 @@ class Observer:
         if kept is None or rollout.canary is None:
             return
         if len(self._tasks) >= WAITING:
+            self._missed[rollout.canary, rollout.began] += 1
             self._lost("too many are waiting to be written")
             return
         task = asyncio.create_task(self._keep(kept, rollout.canary, rollout, observation, searched))
@@ -69,9 +72,13 @@ class Observer:
         if searched is not None and rollout.stable is not None:
             observation = replace(observation, paired=await self._shadow.compare(searched, rollout.stable))
         loop, why = asyncio.get_running_loop(), "they cannot be written"
+        missed = self._missed.pop((canary, rollout.began), 0)
         try:
-            written = await loop.run_in_executor(self._thread, observations.write, canary, rollout.began, observation)
+            written = await loop.run_in_executor(
+                self._thread, _write, observations, canary, rollout.began, observation, missed
+            )
         except Exception as error:  # told and counted: whatever the log is, answers do not depend on it
+            self._missed[canary, rollout.began] += missed + 1
             written, why = False, f"{type(error).__name__}: {error}"
         if written:
             self._told = False
@@ -84,6 +91,13 @@ class Observer:
         if not self._told:  # once per trouble, not once per request
             log.warning("Observations of the canary are lost (%s): without them it cannot be judged.", why)
         self._told = True
+
+
+def _write(kept: Observations, canary: str, began: int, observation: Observation, missed: int) -> bool:
+    """Whether the observation was written, after as many as were missed before it were told."""
+    if missed:
+        kept.lose(canary, began, missed)
+    return kept.write(canary, began, observation)
 
 
 class Watched:

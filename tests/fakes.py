@@ -1,5 +1,6 @@
 """Handwritten fakes of the ports: each does the simplest true thing and remembers what it was asked."""
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from threading import Lock
 from domain.errors import NotFound, StorageError, TidegateError
 from domain.evaluation import Evaluation
 from domain.prompt import PromptPlan
-from domain.releases import Decision, IndexVersion, Move, Observation, Rollout
+from domain.releases import Decision, IndexVersion, Kept, Move, Observation, Rollout
 from domain.rollout import arriving, check_removable, moved_meanwhile
 from domain.types import (
     Ask,
@@ -158,21 +159,32 @@ class ScriptedGenerator:
 
 @dataclass
 class FakeObservations:
-    """Keeps observations in memory. `error` is raised on reading; while `full` every write is lost."""
+    """Keeps observations in memory. `error` is raised on reading; while `full` every write is lost, and counted."""
 
     error: TidegateError | None = None
     full: bool = False
-    kept: dict[tuple[str, int], list[Observation]] = field(default_factory=dict)
+    log: dict[tuple[str, int], list[Observation]] = field(default_factory=dict)
+    losses: Counter[tuple[str, int]] = field(default_factory=Counter)
 
     def write(self, canary: str, began: int, observation: Observation) -> bool:
-        if not self.full:
-            self.kept.setdefault((canary, began), []).append(observation)
-        return not self.full
+        if self.full:
+            self.lose(canary, began, 1)
+            return False
+        self.log.setdefault((canary, began), []).append(observation)
+        return True
+
+    def lose(self, canary: str, began: int, count: int) -> None:
+        self.losses[canary, began] += count
 
     def read(self, canary: str, began: int) -> tuple[Observation, ...]:
         if self.error:
             raise self.error
-        return tuple(sorted(self.kept.get((canary, began), ()), key=lambda one: (one.at, one.trace_id)))
+        return tuple(sorted(self.log.get((canary, began), ()), key=lambda one: (one.at, one.trace_id)))
+
+    def kept(self, canary: str, began: int) -> Kept:
+        if self.error:
+            raise self.error
+        return Kept(lost=self.losses[canary, began])
 
 
 class MemoryRegistry:

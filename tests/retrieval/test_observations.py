@@ -1,5 +1,6 @@
 """The folder of observations: several processes, torn lines, damage, a full disk, a cap."""
 
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -7,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from domain.errors import StorageError
-from domain.releases import Observation
+from domain.releases import Kept, Observation, Rollout
+from eval.canary import LiveRules, Weighing, weigh
 from retrieval.observations import FolderObservations
+from retrieval.thinning import drawn
 
 V1, V2 = (f"v{i:012x}" for i in (1, 2))
 ROOT = Path(__file__).parents[2]
+CANARY = Rollout(V1, V2, 0.5, revision=1, began=1)
 
 
 def seen(trace_id: str, at: float = 1.0) -> Observation:
@@ -92,15 +96,110 @@ def test_reading_again_without_news_gives_the_same_tuple(log: FolderObservations
     assert log.read(V2, 1) is log.read(V2, 1)
 
 
-def test_beyond_its_cap_a_file_takes_no_more_and_nobody_takes_it_for_the_whole(tmp_path: Path) -> None:
-    log = FolderObservations(tmp_path, most_lines=3)
-    assert [log.write(V2, 1, seen(name)) for name in "ab"] == [True, True]
-    assert traces(log) == ["a", "b"]
-    assert [log.write(V2, 1, seen(name)) for name in "cd"] == [True, False]
-    for reader in (log, FolderObservations(tmp_path, most_lines=3)):
-        with pytest.raises(StorageError, match=r"\.jsonl is full, it has 3 observations: .* promote it or"):
-            reader.read(V2, 1)
-    assert log.write(V2, 2, seen("e")) is True  # another canary begins with an empty file
+# ---------------------------------------------------------------------------------------------- a long log
+
+
+def test_a_log_that_grows_long_keeps_fewer_and_fewer_says_so_and_is_never_full(tmp_path: Path) -> None:
+    log = FolderObservations(tmp_path, every=100)
+    assert all(log.write(V2, 1, seen(f"t{i}", float(i))) for i in range(100))
+    assert log.kept(V2, 1) == Kept(one_in=1)
+    assert all(log.write(V2, 1, seen(f"t{i}", float(i))) for i in range(100, 10_000))
+    # 100 of the first 100, of the next 200, of the next 400, and so on: 100 (2^k - 1) traces make 100 k lines, and
+    # 10,000 lie between k = 6 (6,300) and k = 7 (12,700). A hash draws, so the stretches are about that long.
+    lines = len(traces(log))
+    assert 600 < lines <= 700
+    assert FolderObservations(tmp_path).kept(V2, 1) == Kept(one_in=64)
+    assert log.write(V2, 2, seen("e")) is True
+    assert [one.trace_id for one in log.read(V2, 2)] == ["e"]  # another canary begins with an empty file
+
+
+def test_which_traces_are_kept_depends_on_their_ids_alone(tmp_path: Path) -> None:
+    failed = dict.fromkeys(("success", "within_slo"), 0.0)
+    logs = [FolderObservations(tmp_path / name, every=50) for name in "ab"]
+    for i in range(1000):
+        logs[0].write(V2, 1, Observation(f"t{i}", float(i), V1 if i % 7 else V2, {"success": 1.0}))
+        logs[1].write(V2, 1, Observation(f"t{i}", 0.0, V2 if i % 7 else V1, failed, {"found": (0.0, 1.0)}))
+    assert sorted(traces(logs[0])) == sorted(traces(logs[1]))
+
+
+def test_what_is_kept_has_the_share_of_each_version_and_its_mean(tmp_path: Path) -> None:
+    rng, log = random.Random(5), FolderObservations(tmp_path, every=500)
+    for i in range(20_000):
+        version, mean = (V2, 0.9) if rng.random() < 0.25 else (V1, 0.6)
+        success = float(rng.random() < mean)
+        log.write(V2, 1, Observation(f"{rng.getrandbits(128):032x}", float(i), version, {"success": success}))
+    kept = log.read(V2, 1)
+    canary = [one.values["success"] for one in kept if one.version == V2]
+    # About 2,700 lines: four standard errors are .033 of a share of .25, and .046 of a mean of .9 in 670 lines.
+    assert log.kept(V2, 1).one_in >= 16
+    assert len(canary) / len(kept) == pytest.approx(0.25, abs=0.034)
+    assert sum(value or 0.0 for value in canary) / len(canary) == pytest.approx(0.9, abs=0.046)
+
+
+def test_whoever_is_among_fewer_is_among_more() -> None:
+    for i in range(2000):
+        among = [drawn(f"t{i}", 2**k) for k in range(8)]
+        assert among == sorted(among, reverse=True)
+        assert among[0]
+    assert 870 < sum(drawn(f"t{i}", 2) for i in range(2000)) < 1130  # 1,000, give or take six standard deviations
+
+
+def test_feedback_counts_for_the_answers_that_were_kept_and_for_no_other(tmp_path: Path) -> None:
+    writer, elsewhere = FolderObservations(tmp_path, every=20), FolderObservations(tmp_path, every=20)
+    for i in range(400):
+        writer.write(V2, 1, Observation(f"t{i}", float(i), V2, {"success": 1.0}))
+    for i in range(400):  # by whichever process its reader reached, when every first of them is long past
+        said = Observation(f"t{i}", 1000.0 + i, "", {"feedback": 1.0})
+        assert (writer, elsewhere)[i % 2].write(V2, 1, said)
+    kept = writer.read(V2, 1)
+    answers = {one.trace_id for one in kept if not one.is_feedback}
+    assert {f"t{i}" for i in range(20)} < answers
+    assert len(answers) < 120
+    (feedback,) = (m for m in weigh(kept, CANARY, 0.0, LiveRules()).metrics if m.metric == "feedback")
+    assert feedback.canary_n == len(answers)
+    assert elsewhere.kept(V2, 1) == Kept(one_in=16)  # what readers say does not thin a log
+
+
+def test_reading_a_long_log_again_costs_what_is_new_and_a_restart_reads_the_same(tmp_path: Path) -> None:
+    log, weighing = FolderObservations(tmp_path, every=50), Weighing(LiveRules())
+    for i in range(600):
+        log.write(V2, 1, Observation(f"t{i}", float(i), V2 if i % 3 else V1, {"success": float(i % 11 > 0)}))
+        if i % 50 == 0:
+            weighing(log.read(V2, 1), CANARY, 0.0)
+    at_once = weigh(FolderObservations(tmp_path).read(V2, 1), CANARY, 0.0, LiveRules())
+    assert weighing(log.read(V2, 1), CANARY, 0.0) == at_once
+
+
+# ---------------------------------------------------------------------------------------------- what is lost
+
+
+def test_what_is_lost_on_the_way_is_told_to_every_reader(log: FolderObservations) -> None:
+    log.lose(V2, 1, 3)
+    log.lose(V2, 1, 2)
+    log.lose(V2, 9, 1)
+    other = FolderObservations(log.root)
+    other.write(V2, 1, seen("b"))
+    other.lose(V2, 1, 4)
+    assert [one.kept(V2, 1) for one in (log, other, FolderObservations(log.root))] == [Kept(lost=4 + 5)] * 3
+
+
+def test_what_is_lost_before_there_is_a_file_is_told_once_there_is_one(tmp_path: Path) -> None:
+    log = FolderObservations(tmp_path / "observations")
+    log.root.write_text("a file where the folder should be")
+    assert [log.write(V2, 1, seen(name)) for name in "ab"] == [False, False]
+    log.root.unlink()
+    assert log.kept(V2, 1) == Kept(lost=2)  # the process that lost them knows
+    assert log.write(V2, 1, seen("c")) is True
+    assert FolderObservations(log.root).kept(V2, 1) == Kept(lost=2)
+
+
+def test_a_count_that_cannot_be_read_as_one_hides_no_other(log: FolderObservations) -> None:
+    log.lose(V2, 1, 3)
+    the_file(log).with_name("another.lost").write_bytes(b"")
+    assert FolderObservations(log.root).kept(V2, 1) == Kept(lost=3)
+
+
+# ---------------------------------------------------------------------------------------------- trouble
 
 
 def test_a_folder_that_cannot_be_written_loses_the_observation_and_raises_nothing(tmp_path: Path) -> None:
@@ -125,11 +224,11 @@ def test_on_a_full_disk_no_part_of_a_line_stays(tmp_path: Path) -> None:
         f"write = lambda name: log.write({V2!r}, 1, Observation(name, 1.0, {V2!r}, {{'success': 1.0}}))\n"
         "told = [write(name) for name in 'abcd']\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))\n"
-        "print(*told, write('e'))\n"
+        "print(*told, write('e'), FolderObservations(log.root).kept('" + V2 + "', 1).lost)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     # A line has 88 bytes: two fit into 250, and the third would in part.
-    assert done.stdout.split() == ["True", "True", "False", "False", "True"]
+    assert done.stdout.split() == ["True", "True", "False", "False", "True", "2"]
     assert traces(FolderObservations(tmp_path)) == ["a", "b", "e"]
 
 

@@ -25,8 +25,8 @@ async def give(body: Any, **changes: Any) -> tuple[Any, FakeObservations]:
 async def test_feedback_is_kept_for_the_canary_under_its_answer(helpful: bool, value: float) -> None:
     reply, kept = await give({"trace_id": "id7", "helpful": helpful}, registry=FakeRegistry(CANARY))
     assert (reply.status_code, reply.json()) == (202, {"status": "accepted"})
-    assert await soon(lambda: ("v2", 5) in kept.kept)
-    (seen,) = kept.kept["v2", 5]
+    assert await soon(lambda: ("v2", 5) in kept.log)
+    (seen,) = kept.log["v2", 5]
     assert (seen.trace_id, seen.at, seen.version, seen.values) == ("id7", 1000.0, "", {"feedback": value})
 
 
@@ -34,7 +34,7 @@ async def test_without_a_canary_feedback_is_accepted_and_counted() -> None:
     telemetry = Prometheus()
     reply, kept = await give({"trace_id": "id7", "helpful": False}, telemetry=telemetry)
     await asyncio.sleep(0.02)
-    assert (reply.status_code, kept.kept) == (202, {})
+    assert (reply.status_code, kept.log) == (202, {})
     assert b'tidegate_feedback_total{helpful="false"} 1.0' in telemetry.exposition()
 
 
@@ -45,9 +45,9 @@ async def test_an_answer_is_heard_about_once() -> None:
         for helpful in (True, False, True):
             reply = await http.post("/v1/feedback", json={"trace_id": "id7", "helpful": helpful})
             assert reply.status_code == 202
-    assert await soon(lambda: len(kept.kept.get(("v2", 5), ())) == 1)
+    assert await soon(lambda: len(kept.log.get(("v2", 5), ())) == 1)
     await asyncio.sleep(0.02)
-    assert [seen.values for seen in kept.kept["v2", 5]] == [{"feedback": 1.0}]
+    assert [seen.values for seen in kept.log["v2", 5]] == [{"feedback": 1.0}]
     assert b'tidegate_feedback_total{helpful="false"}' not in telemetry.exposition()
 
 
@@ -59,8 +59,8 @@ async def test_only_so_much_is_kept_per_canary_and_the_next_canary_begins_anew()
             await http.post("/v1/feedback", json={"trace_id": f"id{number}", "helpful": True})
         registry.pointer = Rollout("v1", "v2", 0.5, revision=9, began=9)
         await http.post("/v1/feedback", json={"trace_id": "new", "helpful": True})
-    assert await soon(lambda: ("v2", 9) in kept.kept)
-    assert [seen.trace_id for seen in kept.kept["v2", 5]] == ["id0", "id1", "id2"]
+    assert await soon(lambda: ("v2", 9) in kept.log)
+    assert [seen.trace_id for seen in kept.log["v2", 5]] == ["id0", "id1", "id2"]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ async def test_only_so_much_is_kept_per_canary_and_the_next_canary_begins_anew()
 async def test_feedback_that_cannot_be_meant_is_refused_by_field(body: Any, field: str) -> None:
     reply, kept = await give(body, registry=FakeRegistry(CANARY))
     assert (reply.status_code, reply.json()["error"]["field"]) == (400, field)
-    assert kept.kept == {}
+    assert kept.log == {}
 
 
 async def test_feedback_needs_the_reader_that_answers_need() -> None:

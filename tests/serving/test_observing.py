@@ -11,6 +11,7 @@ from domain.errors import NotFound, StageFailed, UpstreamInterrupted
 from domain.naming import Naming
 from domain.releases import Observation, Rollout
 from domain.types import StopReason
+from serving.observing import WAITING, Observer
 from serving.service import Service
 from serving.telemetry import Prometheus
 from tests.fakes import FakeObservations, FakeRetriever, ReversingReranker, ScriptedGenerator, hits
@@ -31,9 +32,9 @@ def observed(share: float = ALL, **changes: Any) -> tuple[Service, FakeObservati
 
 async def one(kept: FakeObservations, count: int = 1) -> Observation:
     """The last observation, when there are as many as there should be."""
-    assert await soon(lambda: sum(map(len, kept.kept.values())) >= count)
-    assert {key: len(value) for key, value in kept.kept.items()} == {("v2", 5): count}
-    return kept.kept["v2", 5][-1]
+    assert await soon(lambda: sum(map(len, kept.log.values())) >= count)
+    assert {key: len(value) for key, value in kept.log.items()} == {("v2", 5): count}
+    return kept.log["v2", 5][-1]
 
 
 async def test_a_canaried_answer_is_observed_with_the_same_question_on_stable() -> None:
@@ -71,7 +72,7 @@ async def test_without_a_canary_or_with_a_chosen_version_nothing_is_observed() -
     for version in ("v1", "v2"):
         await post(of, "/v1/answers", QUESTION, X_Index_Version=version)
     await asyncio.sleep(0.05)
-    assert kept.kept == {}
+    assert kept.log == {}
 
 
 async def test_an_answer_by_a_version_that_stood_in_counts_for_neither_side() -> None:
@@ -105,7 +106,7 @@ async def test_what_the_caller_got_wrong_is_not_observed() -> None:
     await post(of, "/v1/answers", {"question": "\x00"})
     await post(of, "/v1/answers", {"question": "When?", "k": -1})
     await asyncio.sleep(0.05)
-    assert kept.kept == {}
+    assert kept.log == {}
 
 
 async def test_a_client_that_leaves_is_not_observed() -> None:
@@ -116,7 +117,7 @@ async def test_a_client_that_leaves_is_not_observed() -> None:
     leaver.leave()
     await asking
     await asyncio.sleep(0.05)
-    assert kept.kept == {}
+    assert kept.log == {}
 
 
 async def test_a_slow_answer_is_a_success_outside_its_time() -> None:
@@ -186,6 +187,17 @@ async def test_a_log_that_hangs_delays_no_answer() -> None:
         assert (await post(of, "/v1/answers", QUESTION)).status_code == 200
     kept.release.set()
     await one(kept, 3)
+
+
+async def test_what_could_not_even_wait_to_be_written_is_told_to_the_log_of_its_canary() -> None:
+    kept = Stuck()
+    of, _ = observed(observations=kept)
+    observer, rollout = Observer(of), of.registry.rollout()
+    for i in range(WAITING + 3):
+        observer.keep(rollout, Observation(f"t{i}", 1.0, "v1", {}))
+    kept.release.set()
+    assert await soon(lambda: kept.log.keys() == {("v2", 5)} and len(kept.log["v2", 5]) == WAITING)
+    assert kept.losses == {("v2", 5): 3}
 
 
 @pytest.mark.parametrize("kept", [FakeObservations(full=True), Stuck(broken=True)], ids=["full", "broken"])
