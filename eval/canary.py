@@ -4,16 +4,18 @@ What the evidence asks for is domain/canary.py; the bounds are sequences.py. Not
 false alarms of a whole canary, watched after every request for as long as it runs, are at most `LiveRules.alpha`.
 """
 
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import log
+from operator import is_
 
 import numpy as np
 
 from domain.errors import BadRequest
-from domain.releases import Evidence, LiveMetric, Observation, Outcome, Rollout
+from domain.releases import FEEDBACK, Evidence, LiveMetric, Observation, Outcome, Rollout
 from eval.sequences import Difference, Wealth
 
 
@@ -46,7 +48,7 @@ LIVE: Mapping[str, Live] = {
     "answered": Live(paired=False, binds=Binds.FALL),
     "grounded": Live(paired=False, binds=Binds.FALL),
     "overlap": Live(paired=True, binds=Binds.NEVER, like=True),  # other documents are not worse ones
-    "feedback": Live(paired=False, binds=Binds.NEVER),  # who answers is chosen by whoever is annoyed
+    FEEDBACK: Live(paired=False, binds=Binds.NEVER),  # who answers is chosen by whoever is annoyed
 }
 ALARMS = sum(live.binds is not Binds.NEVER for live in LIVE.values()) + 1  # each may fail, and `broken` beside them
 
@@ -82,6 +84,7 @@ class Weighing:
         self._rules = rules
         self._about: tuple[str, str, int] | None = None
         self._scales = Scales("", "", 0, rules)
+        self._seen: Sequence[Observation] = ()
 
     def __call__(self, observations: Sequence[Observation], rollout: Rollout, widened_at: float) -> Evidence:
         """The evidence about the canary in `rollout`; another canary begins with nothing."""
@@ -89,9 +92,16 @@ class Weighing:
             raise BadRequest("There is no canary to weigh evidence about: begin one first.", "version")
         about = (rollout.canary, rollout.stable, rollout.began)
         if about != self._about:
-            self._about, self._scales = about, Scales(*about, self._rules)
-        self._scales.add(observations)
+            self._about, self._scales, self._seen = about, Scales(*about, self._rules), ()
+        self._scales.add(observations[_alike(self._seen, observations) :])
+        self._seen = observations
         return self._scales.evidence(widened_at)
+
+
+def _alike(seen: Sequence[Observation], now: Sequence[Observation]) -> int:
+    """How many observations at the beginning of both are the very same objects."""
+    same = bytes(map(is_, seen, now))  # all in C: this runs over everything at every look
+    return len(same) if 0 not in same else same.index(0)
 
 
 class Scales:
@@ -100,10 +110,10 @@ class Scales:
     def __init__(self, canary: str, stable: str, began: int, rules: LiveRules) -> None:
         self.canary, self.stable, self.began = canary, stable, began
         self._tracks = {name: Track(name, live, rules) for name, live in LIVE.items()}
-        self._single = [(n, t) for n, t in self._tracks.items() if not t.live.paired and n != "feedback"]
+        self._single = [(n, t) for n, t in self._tracks.items() if not t.live.paired and n != FEEDBACK]
         self._paired = [(n, t) for n, t in self._tracks.items() if t.live.paired]
         self._on_canary: dict[str, bool] = {}  # trace id -> whether the canary answered it
-        self._at: list[float] = []  # when the canary answered
+        self._at: list[float] = []  # when the canary answered, rising
         self._unclaimed: dict[str, object] = {}  # feedback by trace id, until its answer is seen
         self._heard: set[str] = set()
 
@@ -113,9 +123,9 @@ class Scales:
             if seen.version in (self.canary, self.stable):
                 if seen.trace_id not in self._on_canary:
                     self._add(seen)
-            elif not seen.version and "feedback" in seen.values and seen.trace_id not in self._heard:
+            elif not seen.version and seen.is_feedback and seen.trace_id not in self._heard:
                 self._heard.add(seen.trace_id)
-                self._unclaimed[seen.trace_id] = seen.values["feedback"]
+                self._unclaimed[seen.trace_id] = seen.values[FEEDBACK]
                 self._join(seen.trace_id)
 
     def evidence(self, widened_at: float) -> Evidence:
@@ -126,7 +136,7 @@ class Scales:
             began=self.began,
             canary_n=len(self._at),
             stable_n=len(self._on_canary) - len(self._at),
-            since_widened=sum(at >= widened_at for at in self._at),
+            since_widened=len(self._at) - bisect_left(self._at, widened_at),
             metrics=tuple(track.metric() for track in self._tracks.values()),
         )
 
@@ -136,7 +146,7 @@ class Scales:
         for name, track in self._single:
             track.one(on_canary, seen.values.get(name), seen.trace_id)
         if on_canary:
-            self._at.append(seen.at)
+            insort(self._at, seen.at)
             for name, track in self._paired:
                 track.pair(seen.paired.get(name), seen.trace_id)
         self._join(seen.trace_id)
@@ -144,7 +154,7 @@ class Scales:
     def _join(self, trace_id: str) -> None:
         """Feedback and the answer it is about come in either order; feedback about nothing waits for ever."""
         if trace_id in self._unclaimed and trace_id in self._on_canary:
-            self._tracks["feedback"].one(self._on_canary[trace_id], self._unclaimed.pop(trace_id), trace_id)
+            self._tracks[FEEDBACK].one(self._on_canary[trace_id], self._unclaimed.pop(trace_id), trace_id)
 
 
 class Track:

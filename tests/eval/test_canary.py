@@ -1,6 +1,7 @@
 """Live observations to evidence: who counts, what is worse, what is fine, and that nothing is passed on silence."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
@@ -284,6 +285,15 @@ def test_going_on_gives_the_same_evidence_as_beginning_anew() -> None:
     seen, weighing = traffic(1, 700, 0.3), Weighing(RULES)
     for so_far in (0, 1, 2, 90, 91, 400, 700, 700):
         assert weighing(seen[:so_far], POINTER, 50.0) == weigh(seen[:so_far], POINTER, 50.0, RULES)
+
+
+def test_what_arrives_late_or_is_read_anew_counts_once_like_everything_else() -> None:
+    early, late, later = on("v2", 1, at=1.0), on("v2", 2, at=2.0), on("v1", 3, at=3.0)
+    weighing, counts = Weighing(RULES), []
+    for seen in ((early, later), (early, later), (early, late, later), (replace(early), replace(late), later)):
+        told = weighing(seen, POINTER, 1.5)
+        counts.append((told.canary_n, told.stable_n, told.since_widened))
+    assert counts == [(1, 1, 0), (1, 1, 0), (2, 1, 1), (2, 1, 1)]
 
 
 def test_another_canary_begins_with_nothing() -> None:
