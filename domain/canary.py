@@ -51,6 +51,8 @@ def advise(rollout: Rollout, evidence: Evidence, elapsed_s: float, ramp: Ramp) -
     if rollout.canary is None:
         return Advice(Step.WAIT, "There is no canary.")
     counted = f"{evidence.canary_n} requests on {evidence.canary}, {evidence.stable_n} on {evidence.stable}"
+    if evidence.kept.lost:
+        counted += f", {evidence.kept.lost} observations lost"
     if (evidence.canary, evidence.began) != (rollout.canary, rollout.began):
         outcome, told = Outcome.INCONCLUSIVE, "the evidence is about another canary, or another time of this one"
     else:

@@ -114,11 +114,14 @@ def decision_json(decision: Decision) -> Json:
 
 
 def evidence_json(evidence: Evidence, advice: Advice, since: str) -> Json:
-    """What is known live about a canary that began at `since`, and what it asks for."""
+    """What is known live about a canary that began at `since`, and what it asks for. Requests are those `kept`: one
+    answer in so many by now, and so many observations lost.
+    """
     return {
         "canary": evidence.canary,
         "stable": evidence.stable,
         "requests": {"canary": evidence.canary_n, "stable": evidence.stable_n},
+        "kept": {"one_in": evidence.kept.one_in, "lost": evidence.kept.lost},
         "since": since,
         "outcome": evidence.outcome.name,
         "metrics": [_metric_json(metric) for metric in evidence.metrics],

@@ -12,7 +12,7 @@ from tidegate.gate import OUTCOME_CODES
 from tidegate.who import who
 
 if TYPE_CHECKING:
-    from domain.releases import LiveMetric
+    from domain.releases import Kept, LiveMetric
     from tidegate.settings import Settings
     from tidegate.watching import Look
 
@@ -89,7 +89,18 @@ def lines(look: "Look") -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
     table = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     step = f"widen to {look.advice.share:.0%}" if look.advice.step is Step.WIDEN else look.advice.step
-    return [head, *table, f"{evidence.outcome.name}: {step.replace('_', ' ')}. {look.advice.reason}"]
+    verdict = f"{evidence.outcome.name}: {step.replace('_', ' ')}. {look.advice.reason}"
+    return [head, *_kept(evidence.kept), *table, verdict]
+
+
+def _kept(kept: "Kept") -> list[str]:
+    """What a person must know to read the counts."""
+    told = []
+    if kept.one_in > 1:
+        told.append(f"counted are the requests that were kept: all at first, by now one in {kept.one_in}")
+    if kept.lost:
+        told.append(f"{kept.lost} observations were lost: the log of the server says why, a full disk or a slow one")
+    return told
 
 
 _HEADINGS = ("metric", "canary", "stable", "difference", "at all times between", "")

@@ -7,7 +7,7 @@ evidence asks for is domain/canary.py; how it is weighed is eval/canary.py.
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from threading import Lock
 
@@ -58,7 +58,8 @@ class Lookout:
         """
         began, widened = times(self.registry.ledger(), rollout)
         observed = self.observations.read(rollout.canary or "", rollout.began)
-        evidence = self.weigh(observed, rollout, widened.timestamp())
+        kept = self.observations.kept(rollout.canary or "", rollout.began)
+        evidence = replace(self.weigh(observed, rollout, widened.timestamp()), kept=kept)
         elapsed_s = max(0.0, (self.now() - began).total_seconds())  # below 0 when somebody set the clock back
         return Look(rollout, evidence, advise(rollout, evidence, elapsed_s, self.ramp), stamp(began))
 

@@ -64,6 +64,9 @@ export function evidence(state) {
     make("li", "", make("strong", "", number(known.requests.stable)), " on ", id(known.stable)),
     make("li", "", "since ", time(known.since)),
   );
+  const { one_in: oneIn, lost } = known.kept;
+  if (oneIn > 1) counts.append(make("li", "", `counted as kept: by now one request in ${number(oneIn)}`));
+  if (lost > 0) counts.append(make("li", "partial", `${number(lost)} observations lost: the server's log says why`));
   if (!known.metrics.length) return [advice, counts, absent("No metric is measured yet.")];
   const scale = scaleOf(known.metrics);
   const heads = ["Metric", "Canary", "Stable", make("span", "", "Canary less stable", axis(scale)), "Verdict"];

@@ -10,7 +10,7 @@ import pytest
 from domain.canary import Advice, Step
 from domain.errors import PointerMoved, StorageError
 from domain.naming import Naming
-from domain.releases import Binding, Decision, Evidence, IndexVersion, LiveMetric, Move, Outcome, Verdict
+from domain.releases import Binding, Decision, Evidence, IndexVersion, Kept, LiveMetric, Move, Outcome, Verdict
 from domain.releasing import Releases
 from serving.auth import TrustedHeaders
 from serving.schemas import Limits
@@ -139,7 +139,8 @@ async def test_only_the_latest_moves_and_decisions_are_told() -> None:
 
 def evidence(canary: str = "v2", began: int = 2) -> tuple[Evidence, Advice]:
     metric = LiveMetric("success", False, 12, 40, 1.0, None, -0.2, 0.3, Outcome.INCONCLUSIVE, "too few", True, 0.05)
-    return Evidence(canary, "v1", began, 12, 40, 5, (metric,)), Advice(Step.WAIT, "12 requests", 0.0)
+    told = Evidence(canary, "v1", began, 12, 40, 5, (metric,), Kept(one_in=4, lost=3))
+    return told, Advice(Step.WAIT, "12 requests", 0.0)
 
 
 async def test_the_live_evidence_of_the_canary_is_told() -> None:
@@ -151,6 +152,7 @@ async def test_the_live_evidence_of_the_canary_is_told() -> None:
         "canary": "v2",
         "stable": "v1",
         "requests": {"canary": 12, "stable": 40},
+        "kept": {"one_in": 4, "lost": 3},
         "since": "2026-03-01T12:00:00.000+00:00",
         "outcome": "INCONCLUSIVE",
         "metrics": [

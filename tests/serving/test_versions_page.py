@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from domain.errors import StorageError
-from domain.releases import Decision, Outcome, Verdict
+from domain.releases import Decision, Kept, Outcome, Verdict
 from tests.serving.rollouts import KEY, NOON, WELL, Past, past, served
 from tests.serving.service import get, service
 from tests.serving.test_page import CHROMIUM, Served, in_a_browser
@@ -114,6 +114,16 @@ class TestInABrowser:
             assert await shown.locator("svg").get_attribute("aria-label") == (
                 f"The difference lies between {low} and {high}; a drop of 0.05 is tolerated."
             )
+
+    async def test_counts_that_are_not_of_everything_say_so(self, tab: Any) -> None:
+        house = past()
+        evidence, advice = house.live() or pytest.fail("no canary")
+        live = replace(evidence, kept=Kept(one_in=16, lost=1203)), advice
+        async with Served(house.service(live=lambda: live)) as url:
+            await opened(tab, url)
+            shown = await tab.locator("#evidence .facts").inner_text()
+            assert "counted as kept: by now one request in 16" in shown
+            assert "1,203 observations lost: the server's log says why" in shown
 
     async def test_failed_open_not_measured_not_evaluated_and_zero_are_told_apart(self, tab: Any) -> None:
         house = past()

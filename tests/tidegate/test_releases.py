@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from domain.releases import Decision, Observation, Outcome, Rollout, Verb, Verdict
+from retrieval.observations import FolderObservations
 from tests.tidegate.tiny import served, sets, settings
 from tidegate import server
 from tidegate.cli import main
@@ -218,6 +219,19 @@ def test_evidence_that_nobody_has_yet_is_inconclusive_and_not_zero(on_trial: Har
     assert "none (0)" in out
     assert "INCONCLUSIVE: wait. Not decided" in out
     assert on_trial.pointer == before
+
+
+def test_what_was_lost_and_what_was_left_out_is_told_beside_the_counts(on_trial: Harbour) -> None:
+    began = on_trial.pointer.began
+    assert "lost" not in on_trial.run("observe")[1]
+    log = FolderObservations(on_trial.data_dir / "observations", every=10)
+    for i in range(40):
+        log.write(on_trial.second, began, Observation(f"t{i}", 4e9 + i, on_trial.first, {"success": 1.0}))
+    log.lose(on_trial.second, began, 7)
+    out = on_trial.run("observe")[1].splitlines()
+    assert out[1] == "counted are the requests that were kept: all at first, by now one in 4"
+    assert out[2].startswith("7 observations were lost: ")
+    assert json.loads(on_trial.run("observe", "--json")[1])["kept"] == {"one_in": 4, "lost": 7}
 
 
 def test_observing_a_good_canary_tells_what_would_be_done_and_does_it_only_when_asked(on_trial: Harbour) -> None:

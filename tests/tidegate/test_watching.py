@@ -301,6 +301,16 @@ def test_a_canary_that_is_seen_again_in_time_goes_on(library: Library) -> None:
     assert library.registry.rollout().canary == V2
 
 
+def test_a_canary_that_ended_while_observations_were_lost_says_how_many(library: Library) -> None:
+    library.observations.full = True
+    library.see(1.0, 1.0, 1.0)
+    library.go_on(600)
+    library.watch().step()
+    last = library.registry.ledger()[-1]
+    assert last.verb is Verb.ROLLBACK
+    assert f"(0 requests on {V2}, 0 on {V1}, 3 observations lost)" in last.reason
+
+
 def test_a_ledger_that_cannot_be_read_turns_the_canary_back_in_the_end(library: Library) -> None:
     library.registry.illegible = True
     watch = library.watch()
