@@ -214,6 +214,22 @@ def test_a_folder_that_cannot_be_listed_is_not_an_empty_one(tmp_path: Path) -> N
         FolderObservations(tmp_path).read(V2, 1)
 
 
+def test_a_log_that_cannot_be_looked_at_any_more_is_not_one_that_is_gone(tmp_path: Path) -> None:
+    code = (
+        "import os; from pathlib import Path; from domain.errors import StorageError\n"
+        "from retrieval.observations import FolderObservations; from domain.releases import Observation\n"
+        f"log = FolderObservations(Path({str(tmp_path / 'o')!r}))\n"
+        f"log.write({V2!r}, 1, Observation('a', 1.0, {V2!r}, {{}})); log.read({V2!r}, 1)\n"
+        "log.root.chmod(0)\n"
+        "os.geteuid() or os.seteuid(65534)  # a mode keeps nobody out who may do everything\n"
+        f"try: log.read({V2!r}, 1)\n"
+        "except StorageError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    (tmp_path / "o").chmod(0o755)
+    assert done.stdout.startswith(f"Cannot read {tmp_path}/o/{V2}-r1")
+
+
 def test_on_a_full_disk_no_part_of_a_line_stays(tmp_path: Path) -> None:
     code = (
         "import resource, signal; from pathlib import Path\n"

@@ -1,6 +1,7 @@
 """The watch over a canary: what it does on which evidence, when it must not, and that nothing ends it unnoticed."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -299,6 +300,34 @@ def test_a_canary_that_is_seen_again_in_time_goes_on(library: Library) -> None:
         watch.step()
         library.go_on(1)
     assert library.registry.rollout().canary == V2
+
+
+@dataclass
+class Slow(FakeObservations):
+    """A file server on which every look takes half a minute."""
+
+    library: "Library | None" = None
+
+    def read(self, canary: str, began: int) -> tuple[Observation, ...]:
+        if self.library:
+            self.library.go_on(BLIND_S / 2)
+        return super().read(canary, began)
+
+
+def test_a_folder_that_is_only_slow_turns_nothing_back_and_hides_nothing(library: Library) -> None:
+    slow = Slow(library=library)
+    library.observations = slow
+    again(library, auto=True)
+    watch = library.watch()
+    for failing in (False, True, False, True, False):  # an error now and then, as when a mount comes back
+        slow.error = StorageError("the file server is away") if failing else None
+        with pytest.raises(StorageError) if failing else nullcontext():
+            watch.step()
+        library.go_on(1)
+    assert library.registry.rollout().canary == V2
+    library.see(0.0)
+    watch.step()
+    assert library.registry.rollout().canary is None
 
 
 def test_a_canary_that_ended_while_observations_were_lost_says_how_many(library: Library) -> None:
