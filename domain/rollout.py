@@ -162,7 +162,10 @@ def _check_admitted(decision: Decision, served: Binding) -> None:
         if getattr(decision.binding, name) != getattr(served, name)
     ]
     if differing:
-        raise NotAdmitted(f"The decision about {version} is not about this: {'; '.join(differing)}. Evaluate it again.")
+        raise NotAdmitted(
+            f"The decision about {version} is not about this: {'; '.join(differing)}. Decide about it as it would be "
+            f"served now: tidegate gate {served.version}."
+        )
     if decision.outcome is not Outcome.PASS and not decision.forced:
         worst = [v for v in decision.verdicts if not v.advisory and v.outcome is decision.outcome]
         reasons = "; ".join(f"{v.gate}: {v.reason}" for v in worst) or "no gate was measured"

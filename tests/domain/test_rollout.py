@@ -87,6 +87,11 @@ def test_a_decision_about_something_else_is_refused_and_says_what_differs(name: 
         promote(STABLE, replace(PASSED, forced="even when forced"), served)
 
 
+def test_a_decision_about_something_else_is_refused_with_the_command_that_decides_again() -> None:
+    with pytest.raises(NotAdmitted, match=r"Decide about it as it would be served now: tidegate gate v2\.$"):
+        promote(STABLE, PASSED, replace(SERVED, settings="settings-2"))
+
+
 def test_promoting_a_canary_keeps_the_old_stable_as_previous() -> None:
     rollout = promote(begin_canary(STABLE, PASSED, SERVED, 0.1), PASSED, SERVED)
     assert rollout == Rollout(stable="v2", canary=None, share=0.0, previous="v1", revision=6)
