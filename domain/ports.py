@@ -133,6 +133,8 @@ class IndexRegistry(Protocol):
     def move(self, move: Move) -> None:
         """Move the pointer from `before` to `after` if it still is `before`, and write the ledger's line, both or
         neither. Raises PointerMoved otherwise, saying what moved, and changes nothing.
+
+        A forced decision that the move bears is recorded with it, if it is not on record already.
         """
         ...
 

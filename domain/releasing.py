@@ -44,35 +44,44 @@ class Releases:
     gives the pointer as it is afterwards. Each raises PointerMoved when somebody else was faster, NotAdmitted,
     BadRequest or NotFound when the move is not allowed, and StorageError when a record or a version is damaged or
     cannot be written; in all of these cases nothing has changed.
+
+    A forward move with `force` is admitted for its `reason` although the gates did not say so. Its decision is recorded
+    with the move or not at all: a version that could not be moved must not stay admitted behind everybody's back.
     """
 
     registry: IndexRegistry
     served: Callable[[str, str | None], Binding]
     now: Callable[[], datetime] = utc_now
 
-    def begin(self, version: str, share: float, who: str, *, auto: bool = False, reason: str = "") -> Rollout:
+    def begin(
+        self, version: str, share: float, who: str, *, auto: bool = False, reason: str = "", force: bool = False
+    ) -> Rollout:
         """`share` of the sessions go to `version`, if a decision admits it."""
         before = self.registry.rollout()
-        served, decision = self._deciding(version, before)
+        served, decision = self._deciding(version, before, force, reason)
         after = pointer.begin_canary(before, decision, served, share, auto=auto)
         return self._forward(Verb.CANARY, before, after, who, reason, decision)
 
-    def widen(self, share: float, who: str, reason: str = "", *, expected: Rollout | None = None) -> Rollout:
+    def widen(
+        self, share: float, who: str, reason: str = "", *, expected: Rollout | None = None, force: bool = False
+    ) -> Rollout:
         """More of the sessions go to the canary."""
         before = expected or self.registry.rollout()
         if before.canary is None:
             raise BadRequest("There is no canary to widen: begin one first.", "version")
-        served, decision = self._deciding(before.canary, before)
+        served, decision = self._deciding(before.canary, before, force, reason)
         after = pointer.widen(before, decision, served, share)
         return self._forward(Verb.WIDEN, before, after, who, reason, decision)
 
-    def promote(self, version: str, who: str, reason: str = "", *, expected: Rollout | None = None) -> Rollout:
+    def promote(
+        self, version: str, who: str, reason: str = "", *, expected: Rollout | None = None, force: bool = False
+    ) -> Rollout:
         """`version` becomes stable for everybody; promoting what is stable already changes nothing."""
         before = expected or self.registry.rollout()
         self.registry.folder(version)
         if version == before.stable:
             return before
-        served, decision = self._deciding(version, before)
+        served, decision = self._deciding(version, before, force, reason)
         after = pointer.promote(before, decision, served)
         return self._forward(Verb.PROMOTE, before, after, who, reason, decision)
 
@@ -95,13 +104,7 @@ class Releases:
 
         What they last said about exactly that stays in the record. It holds until somebody decides again.
         """
-        if not why.strip():
-            raise BadRequest("A forced decision needs a reason: it is recorded, for whoever asks why.", "reason")
-        self.registry.folder(version)
-        served = self.served(version, pointer.against(self.registry.rollout(), version))
-        about_it = [d for d in self.registry.decisions(version) if d.binding == served]
-        base = about_it[-1] if about_it else Decision(served, (), "", "")
-        forced = replace(base, forced=why.strip(), decided_at=stamp(self.now()))
+        _, forced = self._deciding(version, self.registry.rollout(), True, why)
         self.registry.record(forced)
         return forced
 
@@ -119,19 +122,24 @@ class Releases:
         rollout, ledger = self.registry.rollout(), self.registry.ledger()
         return state_of(version, rollout, ledger, self.registry.decisions(version))
 
-    def _deciding(self, version: str, rollout: Rollout) -> tuple[Binding, Decision]:
+    def _deciding(self, version: str, rollout: Rollout, force: bool, why: str) -> tuple[Binding, Decision]:
         """What would be served, and the decision that counts: the latest about exactly that, so that a later failure
         outweighs an earlier pass. Without one the latest of all, for the rule in rollout.py to say what differs.
 
-        Raises NotAdmitted when there is none at all.
+        With `force` it is one that is not on record yet. Raises NotAdmitted when there is none at all.
         """
+        if force and not why.strip():
+            raise BadRequest("A forced decision needs a reason: it is recorded, for whoever asks why.", "reason")
         self.registry.folder(version)
         served = self.served(version, pointer.against(rollout, version))
         decisions = self.registry.decisions(version)
+        about_it = [d for d in decisions if d.binding == served]
+        if force:
+            said = about_it[-1] if about_it else Decision(served, (), "", "")
+            return served, replace(said, forced=why.strip(), decided_at=stamp(self.now()))
         if not decisions:
             raise NotAdmitted(f"Version {version} was never decided about: tidegate gate {version}.")
-        about_it = [d for d in decisions if d.binding == served] or decisions
-        return served, about_it[-1]
+        return served, (about_it or decisions)[-1]
 
     def _ways_back(self, rollout: Rollout, to: str | None) -> tuple[str, ...]:
         """The versions one can go back to. The ledger is read only where the pointer does not say."""

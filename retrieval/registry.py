@@ -110,10 +110,8 @@ class FolderRegistry:
     def record(self, decision: Decision) -> None:
         """Remember a decision about a known version; it is on disk when this returns."""
         self.folder(decision.binding.version)
-        path = self._decisions(decision.binding.version)
         with self._writing():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            append_line(path, encoded(plain(decision)))
+            self._add(decision)
 
     def decisions(self, version: str) -> tuple[Decision, ...]:
         """All decisions about a version, oldest first. Raises StorageError naming a damaged line."""
@@ -128,7 +126,8 @@ class FolderRegistry:
         return self._ledger.rollout()
 
     def move(self, move: Move) -> None:
-        """Move the pointer if it still is at `before`, and write the ledger's line, both or neither.
+        """Move the pointer if it still is at `before`, and write the ledger's line, both or neither; with them a forced
+        decision that is on record only now. One that a crash leaves without its move is as if it had been recorded.
 
         Raises PointerMoved otherwise, saying what moved, and NotFound when a version that it brings does not exist.
         `after` may equal `before`, which moves nothing; otherwise its revision is the next one.
@@ -146,6 +145,9 @@ class FolderRegistry:
             for version in arriving(before, after):
                 self.folder(version)
             if after != before:
+                forced = move.decision if move.decision is not None and move.decision.forced else None
+                if forced is not None and forced not in self.decisions(forced.binding.version):
+                    self._add(forced)
                 self._ledger.write(move)
 
     def ledger(self) -> tuple[Move, ...]:
@@ -183,6 +185,11 @@ class FolderRegistry:
 
     def _decisions(self, version: str) -> Path:
         return self.root / "decisions" / f"{version}.jsonl"
+
+    def _add(self, decision: Decision) -> None:
+        path = self._decisions(decision.binding.version)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        append_line(path, encoded(plain(decision)))
 
     def _seal_of(self, version: str) -> Path:
         return self.root / "seals" / f"{version}.json"

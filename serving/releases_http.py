@@ -64,11 +64,10 @@ class _Releases:
         share = self.service.canary_share if body.share is None else body.share
 
         def move(releases: Releases) -> Rollout:
-            if body.force:
-                releases.force(body.version, body.reason)
-            if body.share is not None and releases.registry.rollout().canary == body.version:
-                return releases.widen(share, _who(request), body.reason)
-            return releases.begin(body.version, share, _who(request), auto=body.auto, reason=body.reason)
+            who, current = _who(request), releases.registry.rollout()
+            if body.share is not None and current.canary == body.version:
+                return releases.widen(share, who, body.reason, expected=current, force=body.force)
+            return releases.begin(body.version, share, who, auto=body.auto, reason=body.reason, force=body.force)
 
         return await self._moved(move)
 
@@ -78,9 +77,7 @@ class _Releases:
 
         def move(releases: Releases) -> Rollout:
             shown = _as_shown(releases, body.revision)
-            if body.force:
-                releases.force(body.version, body.reason)
-            return releases.promote(body.version, _who(request), body.reason, expected=shown)
+            return releases.promote(body.version, _who(request), body.reason, expected=shown, force=body.force)
 
         return await self._moved(move)
 

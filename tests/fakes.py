@@ -237,6 +237,9 @@ class MemoryRegistry:
             for version in arriving(move.before, move.after):
                 self.folder(version)
             if move.after != move.before:
+                if move.decision and move.decision.forced:
+                    about_it = self._decisions.setdefault(move.decision.binding.version, [])
+                    about_it += [move.decision] if move.decision not in about_it else []
                 self._moves.append(move)
 
     def ledger(self) -> tuple[Move, ...]:

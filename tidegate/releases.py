@@ -1,6 +1,5 @@
 """`tidegate canary`, `promote`, `rollback` and `gc`: the moves a person asks for, and what they clear away."""
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,13 +11,9 @@ from tidegate.console import Code, loaded, note, say, say_json
 from tidegate.who import who
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from domain.releases import Binding, Decision, Rollout
+    from domain.releases import Rollout
     from domain.releasing import Releases
     from tidegate.settings import Settings
-
-    Forward = Callable[[Rollout, Decision, Binding], Rollout]  # a legal move of domain/rollout.py, or its refusal
 
 Force = Annotated[bool, typer.Option("--force", help="Although no passing decision admits it.")]
 Reason = Annotated[str, typer.Option(help="Why; it is recorded, and --force needs it.", show_default=False)]
@@ -56,34 +51,18 @@ def canary(
         raise BadRequest("Name a version to begin a canary with, or --auto alone to watch the one there is.", "version")
     if auto and share is None and version in ("", rollout.canary):
         return follow(settings, rollout, as_json)
-    begun = _begun(settings, releases, version, share, auto, force, reason)
+    check(settings, force, reason)
+    if version == rollout.canary and share is not None:
+        begun = releases.widen(share, who(), reason, expected=rollout, force=force)
+    else:
+        first = settings.canary.shares[0] if share is None else share
+        begun = releases.begin(version, first, who(), auto=auto, reason=reason, force=force)
     if auto:
         note(told(begun))
         return follow(settings, begun, as_json)
     moved(settings, begun, as_json)
     note("`tidegate observe` shows how it does; `tidegate rollback` ends it")
     return Code.DONE
-
-
-def _begun(
-    settings: "Settings",
-    releases: "Releases",
-    version: str,
-    share: float | None,
-    auto: bool,
-    force: bool,
-    reason: str,
-) -> "Rollout":
-    """The pointer with this version as the canary; one that is it already gets the share that was named."""
-    from domain.rollout import begin_canary, widen
-
-    rollout = releases.registry.rollout()
-    if version == rollout.canary and share is not None:
-        admit(settings, releases, version, force, reason, partial(widen, share=share))
-        return releases.widen(share, who(), reason, expected=rollout)
-    first = settings.canary.shares[0] if share is None else share
-    admit(settings, releases, version, force, reason, partial(begin_canary, share=first))
-    return releases.begin(version, first, who(), auto=auto, reason=reason)
 
 
 def promote(
@@ -95,14 +74,12 @@ def promote(
     as_json: AsJson = False,
 ) -> None:
     """Give everybody an admitted version."""
-    from domain.rollout import promote as promoted
-
     settings = loaded(ctx).settings
     releases = make(settings, questions)
     before = releases.registry.rollout()
     if version != before.stable:
-        admit(settings, releases, version, force, reason, promoted)
-    after = releases.promote(version, who(), reason, expected=before)
+        check(settings, force, reason)
+    after = releases.promote(version, who(), reason, expected=before, force=force)
     if after == before:
         note(f"version {version} is stable already: nothing changed")
     moved(settings, after, as_json)
@@ -158,24 +135,13 @@ def make(settings: "Settings", questions: Path | None = None) -> "Releases":
     return make_releases(settings, questions)
 
 
-def admit(settings: "Settings", releases: "Releases", version: str, force: bool, reason: str, move: "Forward") -> None:
-    """Raises what stands against a forward move before anything is looked at.
-
-    The force of a forced one is recorded, unless the move would be refused all the same: a version that nobody could
-    give to people must not stay admitted behind their backs.
-    """
-    from domain.releases import Decision
-    from domain.rollout import against
+def check(settings: "Settings", force: bool, reason: str) -> None:
+    """Raises what stands against a forward move before anything is looked at."""
     from tidegate.bound import check_server
 
     if force and not reason.strip():
         raise BadRequest("--force needs --reason: it is recorded, for whoever asks why.", "reason")
     check_server(settings)
-    if force:
-        rollout = releases.registry.rollout()
-        served = releases.served(version, against(rollout, version))
-        move(rollout, Decision(served, (), "", "", forced=reason), served)
-        releases.force(version, reason)
 
 
 def moved(settings: "Settings", rollout: "Rollout", as_json: bool) -> None:

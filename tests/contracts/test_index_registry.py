@@ -161,6 +161,25 @@ def test_a_move_that_skips_or_repeats_a_revision_is_a_bug(registry: IndexRegistr
             registry.move(move(Rollout(), Rollout(share=0.5, revision=revision)))
 
 
+def test_a_forced_decision_is_recorded_with_the_move_that_bears_it_or_not_at_all(
+    registry: IndexRegistry, tmp_path: Path
+) -> None:
+    publish(registry, tmp_path, V1, V2)
+    first = Rollout(stable=V1, revision=1)
+    forced = replace(decision(V2, outcome=Outcome.FAIL), forced="an incident, see the log")
+    registry.move(replace(move(Rollout(), first), decision=decision(V1)))
+    assert registry.decisions(V1) == ()  # a passing one is recorded by whoever decides
+    with pytest.raises(PointerMoved):
+        registry.move(replace(move(Rollout(), Rollout(stable=V2, revision=1)), decision=forced))
+    with pytest.raises(NotFound):
+        registry.move(replace(move(first, Rollout(stable=V2, canary=V3, revision=2)), decision=forced))
+    assert registry.decisions(V2) == ()
+    second, third = Rollout(V1, V2, 0.1, revision=2, began=2), Rollout(V1, V2, 0.2, revision=3, began=2)
+    registry.move(replace(move(first, second), decision=forced))
+    registry.move(replace(move(second, third), decision=forced))
+    assert registry.decisions(V2) == (forced,)
+
+
 def test_every_move_is_in_the_ledger_as_it_was_made(registry: IndexRegistry, tmp_path: Path) -> None:
     publish(registry, tmp_path, V1, V2)
     pointers = [Rollout(), Rollout(stable=V1, revision=1), Rollout(V1, V2, 0.05, None, 2, began=2, auto=True)]

@@ -198,6 +198,46 @@ def test_a_forced_decision_holds_for_what_was_served_and_until_the_next_decision
         house.releases.promote("v1", "Zoë")
 
 
+def test_a_forced_move_records_its_decision_and_is_made_on_it(house: House) -> None:
+    house.promote("v1")
+    house.build("v2")
+    failed = house.decide("v2", Outcome.FAIL)
+    house.releases.begin("v2", 0.05, "Zoë", reason=" it is late ", force=True)
+    forced = house.registry.decisions("v2")[-1]
+    assert (forced.forced, forced.verdicts) == ("it is late", failed.verdicts)
+    assert house.registry.ledger()[-1].decision == forced
+    house.decide("v2", Outcome.FAIL)
+    with pytest.raises(NotAdmitted):
+        house.releases.widen(0.25, "Zoë")
+    house.releases.widen(0.5, "Zoë", "still", force=True)
+    house.releases.promote("v2", "Zoë", "done", force=True)
+    assert [decision.forced for decision in house.registry.decisions("v2")] == ["", "it is late", "", "still", "done"]
+
+
+def test_a_forced_move_that_is_refused_leaves_nothing_on_record(house: House) -> None:
+    house.promote("v1")
+    house.build("v2", "v3", "v4")
+    house.canary("v5", 0.5)
+    house.registry.damaged.add("v4")
+    before = house.registry.rollout()
+    late = replace(before, revision=0)
+    for refused, move in (
+        (BadRequest, lambda: house.releases.begin("v2", 1.5, "Zoë", reason="why not", force=True)),
+        (BadRequest, lambda: house.releases.begin("v2", 0.5, "Zoë", reason="why not", force=True)),  # v5 is the canary
+        (BadRequest, lambda: house.releases.begin("v2", 0.5, "Zoë", reason=" ", force=True)),
+        (BadRequest, lambda: house.releases.widen(0.5, "Zoë", "why not", force=True)),  # it has as much
+        (BadRequest, lambda: house.releases.promote("v3", "Zoë", "why not", force=True)),
+        (PointerMoved, lambda: house.releases.promote("v5", "Zoë", "why not", expected=late, force=True)),
+        (NotFound, lambda: house.releases.promote("v9", "Zoë", "why not", force=True)),
+        (StorageError, lambda: (house.releases.roll_back("Zoë", ""),
+                                house.releases.promote("v4", "Zoë", "why not", force=True))),
+    ):  # fmt: skip
+        with pytest.raises(refused):
+            move()
+    assert [decision.forced for id in ("v2", "v3", "v4", "v5") for decision in house.registry.decisions(id)] == [""]
+    assert house.releases.state("v2") is State.BUILT
+
+
 @pytest.mark.parametrize("why", ["", " \n"])
 def test_forcing_needs_a_reason(house: House, why: str) -> None:
     house.build("v1")

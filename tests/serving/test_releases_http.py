@@ -267,6 +267,24 @@ async def test_forcing_needs_a_reason_which_is_recorded_and_shown() -> None:
     assert told["decisions"][0]["forced"] == told["ledger"][0]["decision"]["forced"] == "the vendor is gone"
 
 
+@pytest.mark.parametrize(
+    ("verb", "body", "status"),
+    [
+        ("promote", {"version": "v3", "revision": 7}, 409),
+        ("promote", {"version": "v3"}, 400),
+        ("canary", {"version": "v3", "share": 0.5}, 400),
+        ("canary", {"version": "v2", "share": 0.1}, 400),
+    ],
+    ids=["as it was not shown", "beside a canary", "a second canary", "no larger share"],
+)
+async def test_a_forced_move_that_is_refused_admits_nothing(verb: str, body: dict[str, Any], status: int) -> None:
+    house = House()
+    house.releases.begin("v2", 0.1, "somebody")
+    reply = await moved(house, verb, body | {"force": True, "reason": "the vendor is gone"})
+    assert reply.status_code == status
+    assert [decision.forced for name in ("v2", "v3") for decision in house.registry.decisions(name)] == ["", ""]
+
+
 async def test_whoever_was_slower_is_told_what_moved() -> None:
     class Raced(MemoryRegistry):
         def move(self, move: Move) -> None:
