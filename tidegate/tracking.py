@@ -161,11 +161,12 @@ def _send(settings: "Settings", first: str) -> str:
         except subprocess.TimeoutExpired:
             process.kill()
             out, err = process.communicate()
-        except BaseException:  # Ctrl-C: the run is marked as killed, and waits for the next time
+        except (
+            BaseException
+        ):  # Ctrl-C: asked to end, it marks its run as killed, for which it has a quarter of its time
             process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(min(5.0, seconds))
-            process.kill()
             raise
     if out.strip():
         return str(json.loads(out.splitlines()[0])["why"]).rstrip(".")

@@ -251,6 +251,9 @@ class TestTrouble:
         with self.once_begun([sys.executable, "-c", code, str(self.folder)], "") as person:
             person.send_signal(signal.SIGINT)
             assert person.wait(BOUND_S) == -signal.SIGINT
+        deadline = time.monotonic() + BOUND_S
+        while [run.info.status for run in runs(self.folder)] == ["RUNNING"] and time.monotonic() < deadline:
+            time.sleep(0.5)
         assert [run.info.status for run in runs(self.folder)] == ["KILLED"]
         assert self.waiting() == 1
 
