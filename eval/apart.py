@@ -15,7 +15,10 @@ from eval.client import Failure
 from eval.observed import Observed
 from eval.questions import slices
 
-MOST_WORDS = 2_000  # per answer: matching takes the square of it when a text repeats itself
+MOST_WORDS = 5_000  # blanks count too; longer answers are not matched
+# Matching takes up to the cube of it where a text repeats itself. Beyond this, words that are more than one in a
+# hundred are no longer looked for: they are marked only by what stands around them.
+MANY_WORDS = 600
 # One ideograph or kana is a word: a line of Chinese has no blanks.
 _IDEOGRAPHS = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORDS = re.compile(rf"\[S\d+\]|\s+|[{_IDEOGRAPHS}]|[^\W{_IDEOGRAPHS}]+|\W")
@@ -102,7 +105,7 @@ def words_apart(before: str, after: str) -> tuple[tuple[Piece, ...], tuple[Piece
     old, new = _WORDS.findall(before), _WORDS.findall(after)
     if max(len(old), len(new)) > MOST_WORDS:
         return _pieces([Piece(before, own=False)]), _pieces([Piece(after, own=False)])
-    steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    steps = SequenceMatcher(None, old, new, autojunk=max(len(old), len(new)) > MANY_WORDS).get_opcodes()
     marked = [_marked(steps, place, "".join(old[step[1] : step[2]])) for place, step in enumerate(steps)]
     theirs = [Piece("".join(old[step[1] : step[2]]), own) for step, own in zip(steps, marked, strict=True)]
     ours = [Piece("".join(new[step[3] : step[4]]), own) for step, own in zip(steps, marked, strict=True)]
@@ -112,7 +115,7 @@ def words_apart(before: str, after: str) -> tuple[tuple[Piece, ...], tuple[Piece
 def excerpt(passage: str, answer: str, most: int = 240) -> str:
     """At most about `most` characters of a passage, around the longest run of words that the answer has too."""
     words, said = _WORDS.findall(" ".join(passage.split()))[:MOST_WORDS], _WORDS.findall(answer)[:MOST_WORDS]
-    shared = SequenceMatcher(None, words, said, autojunk=False).find_longest_match()
+    shared = SequenceMatcher(None, words, said, autojunk=len(said) > MANY_WORDS).find_longest_match()
     first, last, length = shared.a, shared.a + shared.size, sum(map(len, words[shared.a : shared.a + shared.size]))
     while (first > 0 or last < len(words)) and length < most:
         if first > 0:

@@ -58,8 +58,10 @@ def compared(
         tell_failures(measured, note)
     comparison = _comparison(settings, asked, before, after)
     found = _evaluation(settings, asked, before, after, comparison.verdicts)
-    if before is not after and (tracked := track(settings, found)).note:
-        note(tracked.note)
+    if before is not after:
+        tracked = track(settings, found)
+        if told := tracked.note or (tracked.run_id and f"tracked as run {tracked.run_id}"):
+            note(told)
     built = {version.id: version for version in registry.versions()}
     facts = _facts(before, after, built[baseline], built[candidate])
     alone = _evaluation(settings, asked, None, before)
@@ -144,7 +146,7 @@ def _report(
     gated = [gate.metric for gate in gate_list(settings) if not gate.slice and now.metrics.get(gate.metric)]
     return Report(
         comparison=clean,
-        facts=facts,
+        facts=tuple(replace(fact, before=naming.scrub(fact.before), after=naming.scrub(fact.after)) for fact in facts),
         whole=_whole(settings, before, after),
         reworded=sum(not same_answer(*pair) for pair in sides.values()),
         shown=tuple(zip(clean.changes[:top], texts, strict=True)),

@@ -45,6 +45,17 @@ def test_the_pieces_of_any_two_texts_are_these_texts() -> None:
         assert ["".join(piece.text for piece in side) for side in words_apart(*texts)] == texts
 
 
+def test_a_word_that_is_new_in_a_long_text_is_marked_alone() -> None:
+    words = [f"w{number % 397}" for number in range(2_000)]
+    before, after = words_apart(" ".join(words), " ".join([*words[:900], "new", *words[900:]]))
+    assert (own(before), own(after)) == ([], ["new "])
+
+
+def test_long_texts_that_repeat_themselves_are_still_these_texts() -> None:
+    texts = ("a b " * 900, "a a b " * 600)
+    assert tuple("".join(piece.text for piece in side) for side in words_apart(*texts)) == texts
+
+
 def test_texts_too_long_to_match_stay_whole_and_unmarked() -> None:
     long = "a b " * MOST_WORDS
     before, after = words_apart(long, "a")

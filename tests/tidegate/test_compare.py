@@ -147,6 +147,18 @@ def test_a_version_compared_with_itself_differs_in_nothing(here: Path, library: 
 
 
 @pytest.mark.slow
+def test_a_forbidden_term_is_in_nothing_that_is_told(here: Path, library: tuple[Settings, str, str]) -> None:
+    settings, first, second = library
+    Path("terms.txt").write_text("harbour\n", "utf-8")  # the tenant, and so a slice too
+    args = ["--all-text", "--html", "report.html", *to(settings, "answering.forbidden_terms_file=terms.txt")]
+    said = printed(first, second, *args) + printed(first, second, "--json", *args)
+    page = Path("report.html").read_text("utf-8")
+    assert "[name removed]" in said
+    assert "[name removed]" in page
+    assert "harbour" not in (said + page).lower()
+
+
+@pytest.mark.slow
 def test_nothing_is_asked_twice_and_the_same_comparison_is_the_same(
     here: Path, library: tuple[Settings, str, str], compared: Printed, capsys: Capture
 ) -> None:
@@ -188,6 +200,8 @@ def test_a_version_that_cannot_be_measured_ends_with_4_and_says_how_it_could_be(
     here: Path, library: tuple[Settings, str, str], capsys: Capture
 ) -> None:
     settings, first, second = library
+    shutil.copytree(settings.data_dir, here / "own")
+    settings = settings.model_copy(update={"data_dir": here / "own"})
     # Under another encoder neither can be opened. On these questions they were never measured under their own.
     frozen = [question for question in load(questions_path(settings)) if question.slice == "frozen"]
     Path("few.jsonl").write_text(dump(frozen[:5]), "utf-8")
