@@ -83,8 +83,9 @@ class Change:
 class Comparison:
     """The candidate against the baseline over `questions` questions of `dataset`.
 
-    `lines` are all metrics over all questions, `slices` the parts of the set that surely differ most; `changes` are all
-    the questions that changed, most first. `verdicts` are those of the gates, had the baseline been what people have.
+    `lines` are all metrics over all questions, `slices` the parts of the set that differ most, the surest first;
+    `changes` are all the questions that changed, most first. `verdicts` are those of the gates, had the baseline been
+    what people have.
     """
 
     baseline: str

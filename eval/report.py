@@ -171,8 +171,8 @@ def _slices(report: Report) -> Iterator[Markup]:
     found = report.comparison
     yield element(
         "p",
-        "The parts of the question set that surely differ most, by the least that an interval allows. Many parts are "
-        "looked at, and some differ by luck; the verdict on slices allows for that, these intervals do not.",
+        "The parts of the question set that differ most, the surest first. Many parts are looked at, and some differ "
+        "by luck; the verdict on slices allows for that, these intervals do not.",
     )
     yield lines_table(found.slices, found.baseline, found.candidate)
     drawn = [line.drawn for line in found.slices if line.drawn]

@@ -30,7 +30,7 @@ def lines(report: "Report", width: int) -> Iterator[str]:
     yield from _table(found.lines, width)
     if found.slices:
         yield ""
-        yield "Slices that surely differ most; many are looked at, and some differ by luck:"
+        yield "Slices that differ most, the surest first; many are looked at, and some differ by luck:"
         yield from _table(found.slices, width)
     yield ""
     yield from _whole(report)
