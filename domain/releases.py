@@ -187,7 +187,8 @@ class Kept:
 class LiveMetric:
     """One live metric, canary against stable. `low` and `high` bound the difference (canary less stable) at every
     moment at once, so looking often is safe. Means are None where nothing was eligible yet. `max_drop` is what the
-    canary may lose, None for a metric that is no judgement.
+    canary may lose, None for a metric that is no judgement. `more` is about how many more comparisons would exclude
+    such a drop if they go on as so far, None where nobody can say or none is wanted.
     """
 
     metric: str
@@ -202,6 +203,7 @@ class LiveMetric:
     reason: str
     advisory: bool = False
     max_drop: float | None = None
+    more: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,6 +219,7 @@ class Track:
             reason=told,
             advisory=not binds,
             max_drop=None if self.live.like else self.rules.max_drop,
+            more=self._more() if outcome is Outcome.INCONCLUSIVE and not self.live.like else None,
         )
 
     def _match(self, on_canary: bool, value: float) -> None:
@@ -261,6 +262,10 @@ class Track:
             return Outcome.PASS, f"{numbers}: a drop of {drop:g} is excluded"
         more = "" if known.needed is None else f"; about {known.needed} would exclude it if they go on so"
         return Outcome.INCONCLUSIVE, f"{numbers}: a drop of {drop:g} is not excluded yet{more}"
+
+    def _more(self) -> int | None:
+        known = self._differences
+        return None if known.needed is None else max(1, known.needed - known.n)
 
     def _is_broken(self) -> bool:
         """Surely failing more than it may, while stable is not seen to do so too."""

@@ -1,11 +1,12 @@
 """`tidegate canary --auto`: the watch over a canary in the foreground, until it is decided."""
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from domain.canary import UNDECIDED, Step
 from domain.errors import BadRequest
-from domain.releases import Rollout, Verb
+from domain.releases import Evidence, Outcome, Rollout, Verb
 from tidegate.console import Code, note, say, say_json
 from tidegate.who import who
 
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from tidegate.settings import Settings
     from tidegate.watching import Look
 
-TOLD_S = 10.0  # between two lines on a canary that waits
+# What is news of a canary that waits: half as many requests again, and at least so many more. A line for every few
+# requests would fill the terminal of whoever comes back in the morning.
+NEWS, LEAST_NEWS = 1.5, 10
 
 
 def follow(settings: "Settings", rollout: Rollout, as_json: bool) -> Code:
@@ -35,21 +38,43 @@ def follow(settings: "Settings", rollout: Rollout, as_json: bool) -> Code:
         time.sleep(seconds)
         return lookout.registry.rollout().began != rollout.began
 
-    note(f"watching canary {rollout.canary}; Ctrl-C ends the watching, not the canary")
-    run(watch, over, settings.canary.every_s, note, Waiting())
+    note(f"watching canary {rollout.canary}; `tidegate observe` has the numbers; Ctrl-C ends only the watching")
+    run(watch, over, settings.canary.every_s, note, Waiting(note))
     return ended(settings, rollout, as_json)
 
 
 class Waiting:
-    """Tells every now and then what a canary waits for."""
+    """Tells what a canary waits for, in one short line, when that has changed noticeably since the last one."""
 
-    def __init__(self) -> None:
-        self._told_at = -TOLD_S
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._stage: tuple[float, Outcome] | None = None
+        self._requests = 0
 
     def __call__(self, look: "Look") -> None:
-        if look.advice.step is Step.WAIT and time.monotonic() - self._told_at >= TOLD_S:
-            self._told_at = time.monotonic()
-            note(f"waiting: {look.advice.reason}")
+        if look.advice.step is not Step.WAIT:
+            return
+        share, requests = look.rollout.share, look.evidence.canary_n
+        stage = (share, look.evidence.outcome)
+        if stage == self._stage and requests < max(NEWS * self._requests, self._requests + LEAST_NEWS):
+            return
+        self._stage, self._requests = stage, requests
+        counted = f"{requests} request{'' if requests == 1 else 's'} so far"
+        self._tell(f"waiting at {share:.0%}: {counted}; {_missing(look.evidence)}")
+
+
+def _missing(evidence: Evidence) -> str:
+    """What keeps the canary from its next share: of the metrics, the one that needs most."""
+    if evidence.outcome is Outcome.PASS:
+        return f"as good as stable, {evidence.since_widened} of them at this share"
+    undecided = [m for m in evidence.metrics if not m.advisory and m.outcome is Outcome.INCONCLUSIVE]
+    unknown = [m.metric for m in undecided if m.more is None]
+    if len(unknown) == len(undecided):
+        return "nothing can be said yet"
+    if unknown:
+        return f"how many more {unknown[0]} takes cannot be said yet"
+    most, name = max((m.more or 0, m.metric) for m in undecided)
+    return f"{name} takes about {most} more"
 
 
 def ended(settings: "Settings", rollout: Rollout, as_json: bool) -> Code:

@@ -57,6 +57,19 @@ def test_no_traffic_is_inconclusive_and_not_zero() -> None:
     assert "not measured" in metric(nothing, "success").reason
 
 
+def test_what_is_undecided_says_how_many_more_would_settle_it_where_that_can_be_said() -> None:
+    nothing = weighed([])
+    assert {m.more for m in nothing.metrics} == {None}
+    some = weighed(mixed([on("v2", i) for i in range(30)], [on("v1", i) for i in range(90)]))
+    success, overlap = metric(some, "success"), metric(some, "overlap")
+    # 60 without a loss exclude a drop of .05 (.95^59 < .05), half of them are there
+    assert (success.outcome, overlap.more) == (Outcome.INCONCLUSIVE, None)
+    assert success.more is not None
+    assert 30 <= success.more <= 70
+    settled = weighed(mixed([on("v2", i) for i in range(300)], [on("v1", i) for i in range(900)]))
+    assert (metric(settled, "success").outcome, metric(settled, "success").more) == (Outcome.PASS, None)
+
+
 @pytest.mark.parametrize("n", [1, 50, 58])
 def test_too_few_requests_are_inconclusive_however_good_they_are(n: int) -> None:
     # 58 faultless requests happen to one canary in 20 that loses 5 in 100: .95^58 = .051.
