@@ -9,7 +9,6 @@ again has a folder of its own. Weighing what is read is eval/canary.py.
 """
 
 import json
-import shutil
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -78,17 +77,12 @@ class FolderObservations:
             lost = log.lost() if own is None else log.lost(but=lost_beside(own.path)) + own.lost
             return Kept(log.one_in(), lost + self._untold[log.folder])
 
-    def folders(self, version: str) -> list[Path]:
-        """Where what was observed about a version is, one folder for each time it was a canary."""
-        return sorted(self.root.glob(f"{_checked(version)}-r*"))
-
-    def forget(self, version: str) -> None:
-        """Remove what was observed about a version. Raises StorageError when that cannot be done."""
-        for folder in self.folders(version):
-            try:
-                shutil.rmtree(folder)
-            except OSError as error:
-                raise StorageError(f"Cannot remove {error.filename or folder} ({error.strerror}).") from error
+    def folders(self) -> dict[str, list[Path]]:
+        """Where what was observed about each version is, one folder for each time it was a canary."""
+        found: dict[str, list[Path]] = {}
+        for path in sorted(self.root.glob("v*-r*")):
+            found.setdefault(path.name.partition("-")[0], []).append(path)
+        return {version: paths for version, paths in found.items() if VERSION_NAME.fullmatch(version)}
 
     def close(self) -> None:
         """Close the file that is written; the next write opens another."""

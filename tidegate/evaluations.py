@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from eval.journal import Found, Header, header_of, read
 from eval.questions import Question, fingerprint
+from retrieval.registry import VERSION_NAME
 from tidegate import code
 from tidegate.effective import digest
 
@@ -32,6 +33,12 @@ def journal_path(settings: "Settings", of: Header) -> Path:
     """Where the replies of that evaluation are kept."""
     key = hashlib.sha256(json.dumps(asdict(of), sort_keys=True).encode()).hexdigest()[:16]
     return settings.data_dir / "evaluations" / (of.version or SERVED) / f"{key}.jsonl"
+
+
+def folders(settings: "Settings") -> dict[str, Path]:
+    """Where the evaluations of each version lie that was measured here; those of addresses are of none."""
+    there = settings.data_dir / "evaluations"
+    return {path.name: path for path in sorted(there.glob("v*")) if VERSION_NAME.fullmatch(path.name)}
 
 
 def latest(settings: "Settings", version: str, dataset: str) -> tuple[Header, Found] | None:

@@ -1,4 +1,4 @@
-"""`tidegate canary`, `promote`, `rollback` and `gc`: the moves a person asks for, and what they clear away."""
+"""`tidegate canary`, `promote`, `rollback` and `gc`: the moves a person asks for, and what they leave to clear away."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -103,25 +103,30 @@ def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove the versions that nobody gets or goes back to, the newest kept. Decisions and the ledger stay."""
-    from domain.rollout import removable
-    from tidegate.compose import make_observations, make_registry
+    """Remove the versions that nobody gets or goes back to, the newest kept, with what was found out about them.
+
+    Decisions and the ledger stay.
+    """
+    from tidegate.clearing import unneeded
+    from tidegate.compose import make_registry
 
     settings = loaded(ctx).settings
-    registry, observations = make_registry(settings), make_observations(settings)
-    removed: list[tuple[str, int]] = []
-    for version in removable(registry.versions(), registry.rollout(), keep):
-        size = sum(path.stat().st_size for path in registry.folder(version).rglob("*") if path.is_file())
+    registry = make_registry(settings)
+    rows: list[dict[str, str | int]] = []
+    freed = 0
+    for each in unneeded(settings, registry, keep):
+        size = each.size(registry)
         if not dry_run:
-            registry.remove(version)
-            observations.forget(version)
-        removed.append((version, size))
+            each.clear(registry)
+        freed += size
+        rows.append({"version": each.version, "bytes": size})
         if not as_json:
-            say(f"{version}  {size / 1e6:.1f} MB {'would be removed' if dry_run else 'removed'}")
+            say(f"{each.version}  {size / 1e6:.1f} MB {'would be removed' if dry_run else 'removed'}")
     if as_json:
-        rows = [{"version": version, "bytes": size} for version, size in removed]
-        say_json({"removed": rows, "dry_run": dry_run})
-    elif not removed:
+        say_json({"removed": rows, "bytes": freed, "dry_run": dry_run})
+    elif rows:
+        say(f"{freed / 1e6:.1f} MB {'would be freed' if dry_run else 'freed'}")
+    else:
         say("nothing to remove")
 
 

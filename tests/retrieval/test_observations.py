@@ -256,12 +256,15 @@ def test_a_name_that_is_no_version_never_becomes_a_path(log: FolderObservations,
             log.write(name, 1, seen("a"))
 
 
-def test_what_was_observed_of_a_version_can_be_removed(log: FolderObservations) -> None:
+def test_each_time_a_version_was_a_canary_has_a_folder_and_nothing_else_is_taken_for_one(
+    log: FolderObservations,
+) -> None:
     log.write(V2, 5, seen("b"))
     log.write(V1, 3, seen("c"))
-    log.forget(V2)
-    assert [folder.name for folder in log.root.iterdir()] == [f"{V1}-r3"]
-    assert traces(log) == []
+    (log.root / "vineyard-r3").mkdir()
+    told = {version: [folder.name for folder in folders] for version, folders in log.folders().items()}
+    assert told == {V1: [f"{V1}-r3"], V2: [f"{V2}-r1", f"{V2}-r5"]}
+    assert FolderObservations(log.root / "nowhere").folders() == {}
 
 
 def test_a_process_holds_one_open_file_however_many_canaries_there_were(tmp_path: Path) -> None:

@@ -371,7 +371,9 @@ def test_gc_removes_what_nobody_goes_back_to_with_what_was_observed_of_it(on_tri
     assert on_trial.run("gc", "--keep", "0")[:2] == (0, "nothing to remove\n")
     on_trial.run("rollback")
     code, out, _ = on_trial.run("gc", "--keep", "0", "--dry-run")
-    assert (code, out.split()[0], out.split(maxsplit=3)[3]) == (0, on_trial.second, "would be removed\n")
+    lines = out.splitlines()
+    assert (code, lines[0].split()[0], lines[0].endswith("MB would be removed")) == (0, on_trial.second, True)
+    assert lines[1].endswith("MB would be freed")
     assert on_trial.registry.folder(on_trial.second).is_dir()
     assert on_trial.run("gc", "--keep", "1")[1] == "nothing to remove\n"
     code, out, _ = on_trial.run("gc", "--keep", "0", "--json")
@@ -379,6 +381,40 @@ def test_gc_removes_what_nobody_goes_back_to_with_what_was_observed_of_it(on_tri
     assert [version.id for version in on_trial.registry.versions()] == [on_trial.first]
     assert list((on_trial.data_dir / "observations").iterdir()) == []
     assert len(on_trial.registry.ledger()) == 3
+
+
+def test_gc_clears_the_evaluations_of_what_it_removes_and_says_how_much_space_that_frees(on_trial: Harbour) -> None:
+    data_dir, other = on_trial.data_dir, "v00000000000f"  # as a killed gc leaves it: the version is gone already
+    for name in (on_trial.first, on_trial.second, other, "served"):
+        (data_dir / "evaluations" / name).mkdir(parents=True)
+        (data_dir / "evaluations" / name / "0123.jsonl").write_bytes(b" " * 5_000_000)
+    (data_dir / "observations" / f"{other}-r7").mkdir(parents=True)
+    (data_dir / "observations" / f"{other}-r7" / "a-1-2.jsonl").write_bytes(b" " * 1_000_000)
+    on_trial.run("rollback")
+    size = sum(path.stat().st_size for path in on_trial.registry.folder(on_trial.second).rglob("*") if path.is_file())
+    told = json.loads(on_trial.run("gc", "--keep", "0", "--json", "--dry-run")[1])
+    assert told["removed"] == [
+        {"version": on_trial.second, "bytes": size + 5_000_000},
+        {"version": other, "bytes": 6_000_000},
+    ]
+    assert told["bytes"] == size + 11_000_000
+    assert len(list((data_dir / "evaluations").iterdir())) == 4
+    code, out, _ = on_trial.run("gc", "--keep", "0")
+    assert (code, out.splitlines()[-1]) == (0, f"{told['bytes'] / 1e6:.1f} MB freed")
+    assert sorted(path.name for path in (data_dir / "evaluations").iterdir()) == sorted([on_trial.first, "served"])
+    assert on_trial.run("gc", "--keep", "0")[1] == "nothing to remove\n"
+
+
+def test_what_cannot_be_cleared_away_is_named_and_the_next_time_tried_again(on_trial: Harbour) -> None:
+    on_trial.run("rollback")
+    (on_trial.data_dir / "evaluations").mkdir()
+    (on_trial.data_dir / "evaluations" / on_trial.second).symlink_to(on_trial.data_dir)  # rmtree follows none
+    code, _, err = on_trial.run("gc", "--keep", "0")
+    assert code == Code.REFUSED
+    assert f"Cannot remove {on_trial.data_dir / 'evaluations' / on_trial.second}" in err
+    (on_trial.data_dir / "evaluations" / on_trial.second).unlink()
+    (on_trial.data_dir / "evaluations" / on_trial.second).mkdir()
+    assert on_trial.run("gc", "--keep", "0")[1].startswith(f"{on_trial.second}  0.0 MB removed")
 
 
 def listed(harbour: Harbour) -> dict[str, str]:

@@ -1,0 +1,63 @@
+"""What nobody needs any more, and what goes with it: a version, its evaluations, what was observed live about it.
+
+Decisions and the ledger stay: they say why things were as they were. `tidegate gc` is releases.py.
+"""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from domain.errors import StorageError
+from domain.ports import IndexRegistry
+from domain.rollout import removable
+
+if TYPE_CHECKING:
+    from tidegate.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Unneeded:
+    """A version that can go, or is gone, and the folders about it outside of the registry."""
+
+    version: str
+    published: bool
+    about: tuple[Path, ...]
+
+    def size(self, registry: IndexRegistry) -> int:
+        """Bytes on disk, of everything."""
+        folders = (*self.about, registry.folder(self.version)) if self.published else self.about
+        return sum(path.stat().st_size for folder in folders for path in folder.rglob("*") if path.is_file())
+
+    def clear(self, registry: IndexRegistry) -> None:
+        """Remove it, the version first: what is left when that is killed is found again. Raises StorageError."""
+        if self.published:
+            registry.remove(self.version)
+        for folder in self.about:
+            try:
+                shutil.rmtree(folder)
+            except OSError as error:
+                raise StorageError(
+                    f"Cannot remove {error.filename or folder} ({error.strerror or error}): let this user write there, then "
+                    "tidegate gc again."
+                ) from error
+
+
+def unneeded(settings: "Settings", registry: IndexRegistry, keep: int) -> list[Unneeded]:
+    """All that can go, oldest first; then what earlier removals left behind."""
+    about = _about(settings)  # first: what is published and measured meanwhile is in both or in the other one
+    versions = registry.versions()
+    going = removable(versions, registry.rollout(), keep)
+    gone = sorted(about.keys() - {there.id for there in versions})
+    return [Unneeded(version, version in going, tuple(about.get(version, ()))) for version in (*going, *gone)]
+
+
+def _about(settings: "Settings") -> dict[str, list[Path]]:
+    """The folders about each version: what was observed live, what was measured."""
+    from tidegate import evaluations
+    from tidegate.compose import make_observations
+
+    about = make_observations(settings).folders()
+    for version, folder in evaluations.folders(settings).items():
+        about.setdefault(version, []).append(folder)
+    return about
