@@ -38,8 +38,8 @@ class Unneeded:
                 shutil.rmtree(folder)
             except OSError as error:
                 raise StorageError(
-                    f"Cannot remove {error.filename or folder} ({error.strerror or error}): let this user write there, then "
-                    "tidegate gc again."
+                    f"Cannot remove {error.filename or folder} ({error.strerror or error}): let this user write "
+                    "there, then tidegate gc again."
                 ) from error
 
 
