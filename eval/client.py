@@ -40,13 +40,15 @@ class Failure:
 class Client:
     """Searches and asks over HTTP as the reader named by a Scope; the server must trust the two scope headers.
 
-    `version` pins every request to one index version, and a reply from another one is a Failure. Use as an async
+    `version` pins every request to one index version, and a reply from another one is a Failure. The server is told
+    that it is measured, so that no request counts as one of the people whom a canary is judged by. Use as an async
     context manager.
     """
 
     def __init__(self, http: httpx2.AsyncClient, version: str | None = None) -> None:
         self._http, self._version = http, version
-        self._pin = [(b"X-Index-Version", _carried("version", version))] if version else []
+        pin = [(b"X-Index-Version", _carried("version", version))] if version else []
+        self._headers = [(b"X-Tidegate-Measuring", b"1"), *pin]
 
     @classmethod
     def to_url(cls, url: str, version: str | None = None, timeout_s: float = 60.0) -> Self:
@@ -85,7 +87,7 @@ class Client:
     async def _post(self, path: str, body: Mapping[str, object], scope: Scope) -> Body | Failure:
         """Raises BadRequest for a scope that no header can carry, ConfigError when nothing listens at the address."""
         try:
-            response = await self._http.post(path, json=body, headers=[*self._pin, *_scope_headers(scope)])
+            response = await self._http.post(path, json=body, headers=[*self._headers, *_scope_headers(scope)])
         except httpx2.TimeoutException as error:
             return Failure("timeout", str(error) or type(error).__name__)
         except httpx2.ConnectError as error:

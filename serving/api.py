@@ -99,7 +99,7 @@ class _Api:
         session = schemas.session_of(body.session, service.new_id())
         version, rollout = await self.pointer.assign(session.id, _pinned(request))
         ask = Ask(body.question, session, scope, version, service.new_id(), body.k, body.deeper)
-        watched = self.observer.watch(ask, rollout, _pinned(request))
+        watched = self.observer.watch(ask, rollout, _measuring(request))
         if body.stream:
             return self._stream(request, ask, watched, started)
         with self._place():
@@ -261,3 +261,8 @@ class _Placed(Response):
 def _pinned(request: Request) -> str | None:
     """The version a measuring client insists on, if any."""
     return request.headers.get("x-index-version")
+
+
+def _measuring(request: Request) -> bool:
+    """True for a client that says that it measures, or that chose its version itself."""
+    return _pinned(request) is not None or "x-tidegate-measuring" in request.headers

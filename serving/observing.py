@@ -36,13 +36,14 @@ class Observer:
         self._missed: Counter[tuple[str, int]] = Counter()  # lost on the way; the log of that canary is told later
         self._told = False
 
-    def watch(self, ask: Ask, rollout: Rollout, pinned: str | None) -> "Watched | None":
-        """The request under observation; None without a canary, and for a client that chose its version itself.
+    def watch(self, ask: Ask, rollout: Rollout, measuring: bool) -> "Watched | None":
+        """The request under observation; None without a canary, and for a client that is `measuring`: what it asks,
+        and which version it asks, is not what people do.
 
         `rollout` is the pointer by which the version was assigned: whatever moves meanwhile, the observation belongs
         to the canary that ran then.
         """
-        if self._service.observations is None or rollout.canary is None or pinned is not None:
+        if self._service.observations is None or rollout.canary is None or measuring:
             return None
         return Watched(self, self._service, ask, rollout)
 

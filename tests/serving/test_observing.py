@@ -11,11 +11,14 @@ from domain.errors import NotFound, StageFailed, UpstreamInterrupted
 from domain.naming import Naming
 from domain.releases import Observation, Rollout
 from domain.types import StopReason
+from eval.canary import LiveRules, weigh
+from eval.client import Client, Failure
+from serving.api import create_app
 from serving.observing import WAITING, Observer
 from serving.service import Service
 from serving.telemetry import Prometheus
-from tests.fakes import FakeObservations, FakeRetriever, ReversingReranker, ScriptedGenerator, hits
-from tests.serving.service import BELL, TIDE, FakeRegistry, Leaver, SilentGenerator, post, service, soon
+from tests.fakes import PUBLIC, FakeObservations, FakeRetriever, ReversingReranker, ScriptedGenerator, hits
+from tests.serving.service import BELL, TIDE, FakeRegistry, Leaver, SilentGenerator, client, post, service, soon
 
 QUESTION = {"question": "When does the gate open?"}
 ALL, NONE = 1 - 1e-12, 1e-12  # shares that give every, or no session to the canary
@@ -73,6 +76,44 @@ async def test_without_a_canary_or_with_a_chosen_version_nothing_is_observed() -
         await post(of, "/v1/answers", QUESTION, X_Index_Version=version)
     await asyncio.sleep(0.05)
     assert kept.log == {}
+
+
+@pytest.mark.parametrize("version", [None, "v1", "v2"])
+async def test_what_an_evaluation_asks_a_served_address_is_not_observed(version: str | None) -> None:
+    of, kept = observed()
+    async with Client.in_process(create_app(of), version) as evaluation:
+        assert not isinstance(await evaluation.ask("When does the gate open?", PUBLIC), Failure)
+    await asyncio.sleep(0.05)
+    assert kept.log == {}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_no_header_or_body_of_a_client_chooses_the_trace_of_an_observation(stream: bool) -> None:
+    of, kept = observed()
+    headers = {"X-Request-Id": "mine", "X-Trace-Id": "mine", "Traceparent": "mine"}
+    async with client(of) as http:
+        for _ in range(2):
+            body = QUESTION | {"stream": stream, "session": {"id": "mine"}}
+            reply = await http.post("/v1/answers", json=body, headers=headers)
+            assert reply.headers["X-Request-Id"] == "mine"
+            refused = await http.post("/v1/answers", json=QUESTION | {"trace_id": "mine"})
+            assert refused.status_code == 400
+    await one(kept, 2)
+    first, second = (seen.trace_id for seen in kept.log["v2", 5])
+    assert "mine" not in {first, second}
+    assert first != second
+
+
+async def test_feedback_with_a_trace_of_somebody_else_or_of_nobody_adds_no_request() -> None:
+    of, kept = observed()
+    async with client(of) as http:
+        answered = (await http.post("/v1/answers", json=QUESTION)).json()
+        for trace_id in (answered["trace_id"], answered["trace_id"], "made-up"):
+            await http.post("/v1/feedback", json={"trace_id": trace_id, "helpful": True})
+    await one(kept, 3)  # the answer, what was said about it once, and what was said about nothing
+    evidence = weigh(kept.read("v2", 5), of.registry.rollout(), 0.0, LiveRules())
+    feedback = next(metric for metric in evidence.metrics if metric.metric == "feedback")
+    assert (evidence.canary_n, evidence.stable_n, feedback.canary_n, feedback.stable_n) == (1, 0, 1, 0)
 
 
 async def test_an_answer_by_a_version_that_stood_in_counts_for_neither_side() -> None:
@@ -206,8 +247,6 @@ async def test_lost_observations_are_counted_and_told_once(
 ) -> None:
     telemetry = Prometheus()
     of, _ = observed(observations=kept, telemetry=telemetry)
-    from tests.serving.service import client
-
     async with client(of) as http:
         for _ in range(2):
             assert (await http.post("/v1/answers", json=QUESTION)).status_code == 200
