@@ -29,7 +29,10 @@ Seconds = Annotated[float, typer.Option(min=1, max=600, help="Seconds per measur
 
 
 def graph(ctx: typer.Context, seconds: Seconds = 10.0, as_json: AsJson = False) -> Code:
-    """Measure four no-op stages behind two gateways: latency with 1 client, throughput with 32."""
+    """Measure the graph alone: four stages that do nothing.
+
+    Behind two gateways: latency with 1 client, throughput with 32.
+    """
     from load.closed_loop import Request
     from serving.address import free_port
     from serving.graph import start
@@ -61,7 +64,10 @@ def serve(
     seconds: Seconds = 10.0,
     as_json: AsJson = False,
 ) -> Code:
-    """Measure search (hybrid, no rerank, k 10) and answers over about 5,000 passages: 1 client and 8."""
+    """Measure search and answers over a real index.
+
+    Search is hybrid, not reranked, k 10; about 5,000 passages; latency with 1 client, throughput with 8.
+    """
     from load.closed_loop import Request
     from serving.address import free_port
     from tidegate import server

@@ -97,7 +97,10 @@ def canary(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the traffic.")] = 1,
     as_json: AsJson = False,
 ) -> Code:
-    """Simulate canaries with a drop of 5 points and without: requests until it is seen, and false alarms."""
+    """Simulate canaries: how soon is a drop seen, how often wrongly?
+
+    Half of them have a drop of 5 points and half have none. Exit code 1 when one of the figures is not what is wanted.
+    """
     from tidegate.bench_scores import CHUNKINGS, scorecards
 
     with progress() as report:

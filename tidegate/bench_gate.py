@@ -80,7 +80,11 @@ def gate(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the simulation.")] = 1,
     as_json: AsJson = False,
 ) -> Code:
-    """Simulate comparisons of versions that are equal, worse, or worse in one slice: how often is the gate wrong?"""
+    """Simulate comparisons: how often is the gate wrong?
+
+    Of versions that are equal, worse, or worse in one slice, with the values of the sample library and the gates of
+    the settings. Exit code 1 when one of the figures is not what is wanted.
+    """
     from eval.questions import load, slices
     from tidegate.bench_scores import CHUNKINGS, at_home, scorecards
     from tidegate.sample import questions_path

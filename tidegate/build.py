@@ -46,7 +46,11 @@ def build(
 
 
 def versions(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """List the index versions, oldest first: where each stands on its way to people, and what admitted it."""
+    """List the index versions and where each stands.
+
+    Oldest first. On its way to people a version is built, admitted, canary, stable and at last retired; told too is
+    what admitted it.
+    """
     from dataclasses import asdict
 
     from tidegate.compose import make_releases

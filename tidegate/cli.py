@@ -148,6 +148,8 @@ def _shared(
 ) -> None:
     """Cited answers from a private library, on Ray Serve, behind an evaluation gate.
 
+    Begin with `tidegate up`. The way of a new version to people is build, gate, canary --auto; the way back is rollback.
+
     --config, --set and --debug may also stand after the verb. Exit codes: 0 done, 1 refused or failed, 2 usage or
     settings, 3 inconclusive, 4 could not measure, 5 partial, 130 interrupted.
     """
@@ -158,7 +160,7 @@ def _shared(
 
 
 GROUPS: Mapping[str, str] = {
-    "bench": "Measure this machine.",
+    "bench": "Measure this machine, the gate and the canary.",
     "config": "Show or check the settings.",
 }
 
@@ -166,7 +168,7 @@ VERBS: Verbs = {
     "up": (up.up, "tidegate up --port 8001"),
     "build": (build.build, "tidegate build ./handbook --groups staff"),
     "versions": (build.versions, "tidegate versions --json"),
-    "evaluate": (evaluate.evaluate, "tidegate evaluate --beir ./cranfield --split test --no-rerank"),
+    "evaluate": (evaluate.evaluate, "tidegate evaluate v0123456789ab --questions questions.jsonl"),
     "compare": (compare.compare, "tidegate compare v0123456789ab vba9876543210 --html report.html"),
     "gate": (gate.gate, "tidegate gate v0123456789ab --json"),
     "canary": (releases.canary, "tidegate canary v0123456789ab --auto"),

@@ -31,10 +31,11 @@ def compare(
     ] = False,
     as_json: AsJson = False,
 ) -> Code:
-    """Compare two versions on the same questions: every metric, what the gate would say, and what changed most.
+    """Show what changed between two versions. Decides nothing.
 
-    Both are measured under the same settings; what was measured before is not asked again. A page with plots and both
-    answers side by side is written beside it. Ends with 0 whatever the verdict is, and 4 when it could not be measured.
+    Every metric, what the gate would say, and the questions that changed most. Both are measured on the same questions
+    under the same settings; what was measured before is not asked again. A page with plots and both answers side by
+    side is written too. Exit code 0 whatever the verdict is, 4 when it could not be measured.
     """
     from tidegate.reporting import compared
 

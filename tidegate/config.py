@@ -48,7 +48,10 @@ def show(
 
 
 def check(ctx: typer.Context, as_json: AsJson = False) -> Code:
-    """Say whether the settings can be used; name every problem with its place. Nothing is started or written."""
+    """Name every problem of the settings, with its place.
+
+    Nothing is started or written.
+    """
     from tidegate.effective import digest
     from tidegate.loading import InvalidSettings
 

@@ -38,10 +38,11 @@ def gate(
     ] = None,
     as_json: AsJson = False,
 ) -> Code:
-    """Decide whether a version may reach people: against the gates, and against the version they have now.
+    """Decide whether a version may reach people.
 
-    Both are measured on the same questions under the same settings; what was measured before is not asked again. Ends
-    with 0 for PASS, 1 for FAIL, 3 for INCONCLUSIVE, and 4 when it could not be measured. The decision is recorded.
+    It is held against the gates of the settings and against the version people have now, on the same questions under
+    the same settings; what was measured before is not asked again. The decision is recorded. Exit code 0 PASS, 1 FAIL,
+    3 INCONCLUSIVE (nobody can tell from these questions), 4 when it could not be measured.
     """
     from tidegate.deciding import gate as decide
     from tidegate.evaluate import newest, question_set

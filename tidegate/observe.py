@@ -22,9 +22,10 @@ def observe(
     act: Annotated[bool, typer.Option("--act", help="Do the one step that the evidence asks for.")] = False,
     as_json: AsJson = False,
 ) -> Code:
-    """Show how the canary does against stable, at any time and as often as you like. Changes nothing without --act.
+    """Show how the canary does against stable.
 
-    Exit code 0 as good as stable, 1 worse, 3 nobody can tell yet, 4 no canary or no evidence that can be read.
+    At any time and as often as you like: the bounds hold at every moment. Changes nothing without --act. Exit code 0
+    as good as stable, 1 worse, 3 nobody can tell yet, 4 no canary or no evidence that can be read.
     """
     from serving.rollout_wire import evidence_json
     from tidegate.compose import make_lookout

@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from domain.releasing import Releases
     from tidegate.settings import Settings
 
-Force = Annotated[bool, typer.Option("--force", help="Although no passing decision admits it.")]
+Force = Annotated[bool, typer.Option("--force", help="Go ahead although no passing decision admits it.")]
 Reason = Annotated[str, typer.Option(help="Why; it is recorded, and --force needs it.", show_default=False)]
 Questions = Annotated[
     Path | None,
-    typer.Option(help="Question set of the decision; evaluation.question_set when left out.", show_default=False),
+    typer.Option(help="Question set it was decided on; that of the settings when left out.", show_default=False),
 ]
 
 
 def canary(
     ctx: typer.Context,
-    version: Annotated[str, typer.Argument(help="Admitted version; with --auto, the canary there is.")] = "",
+    version: Annotated[str, typer.Argument(help="Admitted version; with --auto alone, the canary there is.")] = "",
     share: Annotated[
-        float | None, typer.Option(help="Share of the sessions, 0..1; the first of canary.shares when left out.")
+        float | None, typer.Option(help="Share of the sessions, like 0.05; the first of canary.shares when left out.")
     ] = None,
     auto: Annotated[bool, typer.Option("--auto", help="Widen, promote or roll back by itself; stay and tell.")] = False,
     force: Force = False,
@@ -35,11 +35,12 @@ def canary(
     questions: Questions = None,
     as_json: AsJson = False,
 ) -> Code:
-    """Let a share of the sessions get an admitted version, or a larger share the canary there is.
+    """Give a share of the sessions an admitted version.
 
-    With --auto it widens and is promoted on shown evidence alone, and the command stays until that is decided: exit
-    code 0 promoted, 1 rolled back, 3 undecided when its time was over. A running server goes on without the command;
-    without one, `tidegate canary --auto` resumes.
+    Naming the canary there is and a larger --share widens it. With --auto it widens and is promoted by itself, on shown
+    evidence alone, and the command stays until that is decided: exit code 0 promoted, 1 rolled back, 3 undecided when
+    its time was over. Ctrl-C ends only the watching: a running server goes on, and without one `tidegate canary --auto`
+    resumes.
     """
     from domain.rollout import told
     from tidegate.follow import follow
@@ -87,7 +88,7 @@ def promote(
 
 def rollback(
     ctx: typer.Context,
-    to: Annotated[str, typer.Option(help="An earlier stable version; else the previous.", show_default=False)] = "",
+    to: Annotated[str, typer.Option(help="Back to this earlier version, not the previous.", show_default=False)] = "",
     reason: Annotated[str, typer.Option(help="Why; it is recorded.", show_default=False)] = "",
     as_json: AsJson = False,
 ) -> None:
@@ -103,9 +104,9 @@ def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove the versions that nobody gets or goes back to, the newest kept, with what was found out about them.
+    """Remove versions that nobody gets or goes back to.
 
-    Decisions and the ledger stay.
+    With them goes what was found out about them. The newest are kept; decisions and the ledger stay.
     """
     from tidegate.clearing import unneeded
     from tidegate.compose import make_registry

@@ -136,7 +136,10 @@ def down(ctx: typer.Context) -> None:
 
 
 def status(ctx: typer.Context, as_json: AsJson = False) -> Code:
-    """Say whether the server of this data folder answers, and which versions people get. Exit code 1 when not ready."""
+    """Say whether the server answers, and what people get.
+
+    The server is the one of this data folder. Exit code 1 when it is not ready, with what it waits for.
+    """
     from dataclasses import asdict
 
     from tidegate import server

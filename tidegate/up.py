@@ -30,15 +30,15 @@ def up(
     promote: Annotated[
         bool, typer.Option("--promote", help="Give a version that passes to everybody at once, without a canary.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Promote although the gate says otherwise.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Admit it although the gate says otherwise.")] = False,
     reason: Annotated[str, typer.Option(help="Why, with --force; it is recorded.", show_default=False)] = "",
     port: Port = None,
 ) -> Code:
-    """Build, gate, and serve in the background; end it with `tidegate down`.
+    """Build, gate and serve in the background.
 
     The first version that passes is what everybody gets. A later one is compared with the version people have: if it
     passes it begins as a canary, which the server widens and promotes by itself, or turns back; --promote gives it to
-    everybody at once. What was built and decided before is not done again.
+    everybody at once. What was built and decided before is not done again. End the server with `tidegate down`.
     """
     from serving.address import check_free
     from tidegate import compose, server

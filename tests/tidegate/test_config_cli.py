@@ -160,6 +160,16 @@ def test_a_verb_has_help_with_one_real_example(name: str, capsys: pytest.Capture
     assert out.isascii()
 
 
+@pytest.mark.parametrize("group", ["", *GROUPS])
+def test_the_list_of_verbs_says_what_each_does_in_a_whole_sentence(
+    group: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*group.split(), "--help"]) == 0
+    _, _, verbs = capsys.readouterr().out.partition("Commands:\n")
+    assert verbs
+    assert "..." not in verbs
+
+
 def test_every_group_has_a_verb_and_every_verb_its_group() -> None:
     assert {name.rpartition(" ")[0] for name in VERBS} - {""} == set(GROUPS)
 
