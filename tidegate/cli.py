@@ -148,7 +148,7 @@ def _shared(
 ) -> None:
     """Cited answers from a private library, on Ray Serve, behind an evaluation gate.
 
-    Begin with `tidegate up`. The way of a new version to people is build, gate, canary --auto; the way back is rollback.
+    Begin with `tidegate up`. A new version goes to people by build, gate and canary --auto, and back by rollback.
 
     --config, --set and --debug may also stand after the verb. Exit codes: 0 done, 1 refused or failed, 2 usage or
     settings, 3 inconclusive, 4 could not measure, 5 partial, 130 interrupted.
