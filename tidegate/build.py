@@ -53,7 +53,7 @@ def versions(ctx: typer.Context, as_json: AsJson = False) -> None:
     """
     from dataclasses import asdict
 
-    from tidegate.compose import make_releases
+    from tidegate.compose_releases import make_releases
 
     releases = make_releases(loaded(ctx).settings)
     rollout, there, moves = releases.registry.rollout(), releases.registry.versions(), releases.registry.ledger()

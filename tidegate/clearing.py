@@ -55,7 +55,7 @@ def unneeded(settings: "Settings", registry: IndexRegistry, keep: int) -> list[U
 def _about(settings: "Settings") -> dict[str, list[Path]]:
     """The folders about each version: what was observed live, what was measured."""
     from tidegate import evaluations
-    from tidegate.compose import make_observations
+    from tidegate.compose_releases import make_observations
 
     about = make_observations(settings).folders()
     for version, folder in evaluations.folders(settings).items():

@@ -1,40 +1,31 @@
-"""The composition root: the one place where settings become concrete things, and where clients of vendors are made.
+"""The composition root: where settings become the things that answer, and where clients of vendors are made.
 
 Every `make_...` is called in the process that needs the thing (a Serve replica, the command line), so this module
-imports nothing heavy and its functions travel by name. To add a back end, add its line here.
+imports nothing heavy and its functions travel by name. To add a back end, add its line here. What is deployed of it
+is compose_graph.py; what watches and moves versions is compose_releases.py.
 """
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from domain.canary import Ramp
 from domain.errors import ConfigError
 from domain.naming import Naming
 from domain.packing import estimate_tokens
 from domain.ports import Embedder, Generator, PairScorer, Reranker, Rewriter, Stages
 from domain.prompt import SYSTEM
-from domain.releasing import Releases
 from domain.types import Rules, Scope
 from retrieval.index import HybridIndex
 from retrieval.library import Library
-from retrieval.observations import FolderObservations
 from retrieval.registry import FolderRegistry
 from serving.auth import Authenticate, OpenTo, TrustedHeaders
 from serving.deployments.gateway import Ready
-from serving.graph import GraphPlan, StageOptions
-from serving.ray_home import Place
-from serving.remote import Patience
 from serving.schemas import Limits
 from serving.service import Service, always_ready
 from serving.telemetry import Silent, Telemetry
-from tidegate.admin import read_key
-from tidegate.bound import served_by
-from tidegate.settings import Settings, Stage
+from tidegate.settings import Settings
 from tidegate.suggestions import offered
-from tidegate.watching import Lookout, live
 
 # ---------------------------------------------------------------------------------------------- records
 
@@ -42,30 +33,6 @@ from tidegate.watching import Lookout, live
 def make_registry(settings: Settings) -> FolderRegistry:
     """Versions, decisions and the pointer, below the data folder."""
     return FolderRegistry(settings.data_dir / "registry")
-
-
-def make_observations(settings: Settings) -> FolderObservations:
-    """What is observed live about canaries, below the data folder."""
-    return FolderObservations(settings.data_dir / "observations")
-
-
-def make_releases(settings: Settings, questions: Path | None = None) -> Releases:
-    """The moves of the pointer, admitted by decisions on this question set, else on that of the settings."""
-    registry = make_registry(settings)
-    return Releases(registry, served_by(settings, registry, questions))
-
-
-def make_lookout(settings: Settings) -> Lookout:
-    """What sees how the canary does. It remembers what it has weighed, so one is kept and asked again."""
-    from eval.canary import LiveRules, Weighing
-
-    chosen = settings.canary
-    return Lookout(
-        make_registry(settings),
-        make_observations(settings),
-        Weighing(LiveRules(max_drop=chosen.max_drop, alpha=chosen.alpha)),
-        Ramp(shares=chosen.shares, min_requests=chosen.min_requests, timeout_s=chosen.timeout_s),
-    )
 
 
 def anonymous(settings: Settings) -> Scope:
@@ -268,19 +235,6 @@ def make_service(settings: Settings, stages: Stages, ready: Ready, telemetry: Te
     )
 
 
-def make_served(settings: Settings, stages: Stages, ready: Ready, telemetry: Telemetry) -> Service:
-    """The service that people reach: beside answering it observes a canary, and moves the pointer for who may."""
-    return replace(
-        make_service(settings, stages, ready, telemetry),
-        observations=make_observations(settings),
-        live_slo_ms=settings.canary.slo_ms,
-        live=live(make_lookout(settings)),
-        releases=make_releases(settings),
-        admin_key=read_key(settings),
-        canary_share=settings.canary.shares[0],
-    )
-
-
 def in_process_stages(settings: Settings, library: Library) -> Stages:
     """All four stages in this process: for the command line and for evaluation, over the same answering path."""
     reranker = None if settings.rerank.backend == "none" else make_reranker(settings)
@@ -292,44 +246,3 @@ def evaluation_service(settings: Settings, library: Library) -> Service:
     service = make_service(settings, in_process_stages(settings, library), always_ready, Silent())
     limits = replace(service.limits, max_k=10_000)  # a collection's recall@100 needs several chunks per document
     return replace(service, authenticate=TrustedHeaders(), limits=limits, pinnable=True)
-
-
-def graph_plan(settings: Settings) -> GraphPlan:
-    """The same stages as Serve deployments; everything in it is made inside the replica."""
-    sizes, limits = settings.serving.stages, settings.serving
-    return GraphPlan(
-        make_rewriter=partial(make_rewriter, settings),
-        make_retriever=partial(make_library, settings),
-        make_reranker=None if settings.rerank.backend == "none" else partial(make_reranker, settings),
-        make_generator=partial(make_generator, settings),
-        make_service=partial(make_served, settings),
-        patience=Patience(
-            rewrite_s=limits.rewrite_s,
-            retrieve_s=limits.retrieve_s,
-            rerank_s=limits.rerank_s,
-            first_token_s=limits.first_token_s,
-            idle_s=limits.idle_s,
-            write_s=limits.write_s,
-        ),
-        rewriter=_options(sizes.rewriter),
-        retriever=_options(sizes.retriever),
-        reranker=_options(sizes.reranker),
-        generator=_options(sizes.generator),
-        gateway=_options(sizes.gateway),
-    )
-
-
-def place(settings: Settings) -> Place:
-    """Where the graph listens."""
-    return Place(host=settings.serving.host, port=settings.serving.port, haproxy=settings.serving.haproxy)
-
-
-def _options(stage: Stage) -> StageOptions:
-    return StageOptions(
-        min_replicas=stage.min_replicas,
-        max_replicas=stage.max_replicas,
-        num_cpus=stage.num_cpus,
-        num_gpus=stage.num_gpus,
-        max_ongoing_requests=stage.max_ongoing_requests,
-        target_ongoing_requests=stage.target_ongoing_requests,
-    )

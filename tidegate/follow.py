@@ -25,7 +25,7 @@ def follow(settings: "Settings", rollout: Rollout, as_json: bool) -> Code:
     forward. Any number of watches may run at once, the server's too: one of them makes each move.
     """
     from tidegate.bound import check_server
-    from tidegate.compose import make_lookout, make_releases
+    from tidegate.compose_releases import make_lookout, make_releases
     from tidegate.watching import Watch, run
 
     if rollout.canary is None:

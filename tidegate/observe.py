@@ -28,7 +28,7 @@ def observe(
     as good as stable, 1 worse, 3 nobody can tell yet, 4 no canary or no evidence that can be read.
     """
     from serving.rollout_wire import evidence_json
-    from tidegate.compose import make_lookout
+    from tidegate.compose_releases import make_lookout
 
     settings = loaded(ctx).settings
     lookout = make_lookout(settings)
@@ -57,7 +57,7 @@ def acted(settings: "Settings", look: "Look") -> str:
     Raises what stands against the move, and PointerMoved when somebody made another one meanwhile.
     """
     from tidegate.bound import check_server
-    from tidegate.compose import make_lookout, make_releases
+    from tidegate.compose_releases import make_lookout, make_releases
     from tidegate.tracking import follow
     from tidegate.watching import Watch, told
 

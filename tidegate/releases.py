@@ -136,7 +136,7 @@ def gc(
 
 def make(settings: "Settings", questions: Path | None = None) -> "Releases":
     """The moves of this data folder's pointer."""
-    from tidegate.compose import make_releases
+    from tidegate.compose_releases import make_releases
 
     return make_releases(settings, questions)
 

@@ -47,14 +47,14 @@ def serve(ctx: typer.Context, port: Port = None) -> None:
 
 def _until_ended(settings: "Settings", recorded: bool) -> None:
     from serving.graph import start
-    from tidegate import compose, server
+    from tidegate import compose_graph, server
 
-    where, started, ended = compose.place(settings), None, threading.Event()
+    where, started, ended = compose_graph.place(settings), None, threading.Event()
     try:
         _on_signals(signal.default_int_handler)
         if recorded:
             server.record(settings, where.url)
-        started = start(compose.graph_plan(settings), where)
+        started = start(compose_graph.graph_plan(settings), where)
         _on_signals(signal.default_int_handler)  # Ray puts a handler of its own there
         if recorded:
             server.record(settings, where.url, str(started.home.folder))
@@ -77,7 +77,7 @@ def _until_ended(settings: "Settings", recorded: bool) -> None:
 
 def watch(settings: "Settings", ended: threading.Event) -> None:
     """Turn a bad canary back and let one that has leave go forward, until `ended`; each move is told in the log."""
-    from tidegate.compose import make_lookout, make_releases
+    from tidegate.compose_releases import make_lookout, make_releases
     from tidegate.tracking import follow
     from tidegate.watching import Watch, run
 

@@ -14,7 +14,7 @@ from generation.ungrounded import UngroundedGenerator
 from serving.api import create_app
 from tests.stubs.bedrock import BedrockStub, Reply
 from tests.tidegate.tiny import served, settings
-from tidegate import compose
+from tidegate import compose, compose_graph
 from tidegate.compose import evaluation_service, make_library
 
 SONNET = "anthropic.claude-3-7-sonnet-20250219-v1:0"
@@ -43,8 +43,8 @@ def test_the_backends_of_the_settings_are_the_ones_that_are_made(tmp_path: Path)
     ungrounded = settings(tmp_path, generation__backend="ungrounded")
     assert isinstance(compose.make_generator(ungrounded), UngroundedGenerator)
     assert isinstance(compose.make_rewriter(settings(tmp_path, rewriting__backend="none")), AsTyped)
-    assert compose.graph_plan(settings(tmp_path)).make_reranker is None
-    assert compose.graph_plan(settings(tmp_path, rerank__backend="features")).make_reranker is not None
+    assert compose_graph.graph_plan(settings(tmp_path)).make_reranker is None
+    assert compose_graph.graph_plan(settings(tmp_path, rerank__backend="features")).make_reranker is not None
 
 
 def test_equal_settings_make_encoders_of_equal_tag(tmp_path: Path) -> None:

@@ -17,7 +17,9 @@ from serving.service import always_ready
 from serving.telemetry import Silent
 from tests.tidegate.tiny import FILES, served, sets, settings, write_corpus
 from tidegate.cli import main
-from tidegate.compose import in_process_stages, make_library, make_registry, make_releases, make_served
+from tidegate.compose import in_process_stages, make_library, make_registry
+from tidegate.compose_graph import make_served
+from tidegate.compose_releases import make_releases
 from tidegate.serve import watch
 from tidegate.settings import Settings
 

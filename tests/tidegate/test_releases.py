@@ -14,7 +14,8 @@ from retrieval.observations import FolderObservations
 from tests.tidegate.tiny import served, sets, settings
 from tidegate import server
 from tidegate.cli import main
-from tidegate.compose import make_observations, make_registry, make_releases
+from tidegate.compose import make_registry
+from tidegate.compose_releases import make_observations, make_releases
 from tidegate.console import Code
 from tidegate.server import Server
 from tidegate.who import who
