@@ -70,7 +70,7 @@ def serve(
     """
     from load.closed_loop import Request
     from serving.address import free_port
-    from tidegate import server
+    from tidegate import ending, starting
 
     given = loaded(ctx).settings
     home = given.data_dir / "bench" / (corpus.resolve().name if corpus else "generated")
@@ -86,7 +86,7 @@ def serve(
     with progress() as report:
         version, asked = bench_index(settings, corpus, report)
         # Every question is new to the server, as most are in life: a cache of query vectors would flatter.
-        there = server.launch(settings, bench_arguments(settings), lambda _: report("starting the graph", 0, 0))
+        there = starting.launch(settings, bench_arguments(settings), lambda _: report("starting the graph", 0, 0))
         try:
             searches = [
                 Request("/v1/search", json.dumps({"query": text, "k": 10, "rerank": False}).encode()) for text in asked
@@ -96,7 +96,7 @@ def serve(
                 results += [measured(there.url, requests, clients, seconds, report) for clients in (1, 8)]
             resident_mb = resident(there.pid)
         finally:
-            server.end(settings, there)
+            ending.end(settings, there)
     facts: dict[str, Any] = {"search": figures(*results[:2]), "answers": figures(*results[2:])}
     return finish(facts | {"resident_mb": resident_mb, "passages": version.chunks}, results, as_json)
 

@@ -23,11 +23,11 @@ Port = Annotated[int | None, typer.Option(min=1, max=65535, help="Port to listen
 def serve(ctx: typer.Context, port: Port = None) -> None:
     """Serve the admitted version until Ctrl-C or `tidegate down`."""
     from serving.address import check_free
-    from tidegate import compose, server
+    from tidegate import compose, starting
     from tidegate.admin import make_key, read_key
 
     settings = with_port(loaded(ctx).settings, port)
-    server.refuse_second(settings)
+    starting.refuse_second(settings)
     check_free(settings.serving.host, settings.serving.port)
     compose.check_startable(settings)
     stable = compose.make_registry(settings).rollout().stable
@@ -41,7 +41,7 @@ def serve(ctx: typer.Context, port: Port = None) -> None:
         read_key(settings)  # raises what the gateways would die of
     # Ray's workers look for modules where their driver stands, and `eval` or `domain` is a likely name for a folder.
     os.chdir(settings.data_dir)
-    with server.claim(settings) if recorded else nullcontext():
+    with starting.claim(settings) if recorded else nullcontext():
         _until_ended(settings, recorded)
 
 
@@ -123,7 +123,7 @@ def check_opens(settings: "Settings", version: str) -> None:
 
 def down(ctx: typer.Context) -> None:
     """End the server of this data folder, and nothing else."""
-    from tidegate import server
+    from tidegate import ending, server
 
     settings = loaded(ctx).settings
     there = server.recorded(settings)
@@ -131,7 +131,7 @@ def down(ctx: typer.Context) -> None:
         say("nothing is running here")
         return
     alive = there.alive
-    server.end(settings, there)
+    ending.end(settings, there)
     say(f"stopped {there.url}" if alive else f"{there.url} was no longer running; what it left behind is cleared up")
 
 

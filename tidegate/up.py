@@ -41,7 +41,7 @@ def up(
     everybody at once. What was built and decided before is not done again. End the server with `tidegate down`.
     """
     from serving.address import check_free
-    from tidegate import compose, server
+    from tidegate import compose, server, starting
     from tidegate.admin import key_path, read_key
     from tidegate.admitting import build_and_admit, trial
 
@@ -56,20 +56,20 @@ def up(
         )
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends this ends the server that is starting, too
     # Everything that can be refused is refused now, not after minutes of building.
-    server.refuse_second(settings)
+    starting.refuse_second(settings)
     check_free(settings.serving.host, settings.serving.port)
     compose.check_startable(settings)
     read_key(settings)
     server.check_writable(settings)
 
     with progress() as report:
-        with server.claim(settings):
+        with starting.claim(settings):
             rollout = build_and_admit(
                 settings, corpus, groups=groups, forced=reason if force else "", at_once=promote, report=report
             )
         report("starting the server", 0, 0)
         arguments = server_arguments(ctx, settings, questions, port)
-        there = server.launch(settings, arguments, lambda why: report("starting the server", 0, 0))
+        there = starting.launch(settings, arguments, lambda why: report("starting the server", 0, 0))
     say(f"\nServing version {rollout.stable} at {there.url}")
     if rollout.canary:
         say(trial(settings, rollout))

@@ -17,7 +17,7 @@ import pytest
 from serving.address import check_free, free_port
 from tests.tidegate.test_up import LIFT, OIL
 from tests.tidegate.tiny import sets, settings, write_corpus
-from tidegate import server
+from tidegate import ending, server, starting
 from tidegate.console import Code
 
 pytestmark = [
@@ -71,12 +71,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     whole = Home(folder, free_port())
     yield whole
     if there := whole.there:
-        server.end(settings(whole.data_dir), there)
+        ending.end(settings(whole.data_dir), there)
 
 
 def marked(mark: str) -> list[psutil.Process]:
     """The processes that a server has started."""
-    return [process for process in psutil.process_iter() if server._mark_of(process) == mark]
+    return [process for process in psutil.process_iter() if ending._mark_of(process) == mark]
 
 
 def test_from_up_to_down(home: Home) -> None:
@@ -116,7 +116,7 @@ def test_from_up_to_down(home: Home) -> None:
 def test_what_a_killed_server_leaves_behind_is_ended_by_down(home: Home) -> None:
     child = home.start("serve")
     try:
-        deadline = time.monotonic() + server.START_S
+        deadline = time.monotonic() + starting.START_S
         while not ((there := home.there) and there.folder and there.ready()[0]):
             assert child.poll() is None
             assert time.monotonic() < deadline

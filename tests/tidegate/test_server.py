@@ -19,7 +19,7 @@ import pytest
 from domain.errors import AddressTaken, NotReady, StorageError
 from serving.address import free_port
 from tests.tidegate.tiny import served, sets, settings
-from tidegate import server
+from tidegate import ending, server, starting
 from tidegate.cli import main
 from tidegate.console import Code
 from tidegate.server import MARK, Server
@@ -127,33 +127,33 @@ def test_a_second_start_is_refused_with_address_and_process(ours: Settings) -> N
     with process() as child:
         write(ours, Server.of(child.pid, "http://127.0.0.1:8123"))
         with pytest.raises(AddressTaken, match=rf"http://127\.0\.0\.1:8123 by process {child.pid}: .*tidegate down"):
-            server.refuse_second(ours)
-        with pytest.raises(AddressTaken), server.claim(ours):
+            starting.refuse_second(ours)
+        with pytest.raises(AddressTaken), starting.claim(ours):
             pass
 
 
 def test_of_two_who_start_at_the_same_time_one_is_refused(ours: Settings) -> None:
     with (
-        server.claim(ours),
+        starting.claim(ours),
         pytest.raises(AddressTaken, match="Another process is starting a server"),
-        server.claim(ours),
+        starting.claim(ours),
     ):
         pass
-    with server.claim(ours):
+    with starting.claim(ours):
         pass
 
 
 def test_a_starter_that_is_killed_lets_go(ours: Settings) -> None:
-    hold = "from tests.tidegate.tiny import settings; from tidegate.server import claim; from pathlib import Path\n"
+    hold = "from tests.tidegate.tiny import settings; from tidegate.starting import claim; from pathlib import Path\n"
     hold += f"with claim(settings(Path({str(ours.data_dir)!r}))): print(flush=True); {SLEEP}"
     child = subprocess.Popen([sys.executable, "-c", hold], stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
     assert child.stdout
     child.stdout.readline()
-    with pytest.raises(AddressTaken), server.claim(ours):
+    with pytest.raises(AddressTaken), starting.claim(ours):
         pass
     child.kill()
     child.communicate()
-    with server.claim(ours):
+    with starting.claim(ours):
         pass
 
 
@@ -163,7 +163,7 @@ def test_a_folder_that_cannot_be_written_is_named(here: Path, blocked: str) -> N
         (here / "data").write_text("")
     else:
         (here / "data" / "server.lock").mkdir(parents=True)
-    with pytest.raises(StorageError, match=f"Cannot write {here / 'data'}"), server.claim(settings(here / "data")):
+    with pytest.raises(StorageError, match=f"Cannot write {here / 'data'}"), starting.claim(settings(here / "data")):
         pass
 
 
@@ -225,9 +225,9 @@ def test_a_folder_that_is_not_a_servers_own_is_not_removed(ours: Settings, here:
 
 
 def test_a_server_that_does_not_listen_is_killed_in_the_end(ours: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "STOP_S", 0.2)
+    monkeypatch.setattr(ending, "STOP_S", 0.2)
     with process(DEAF) as child:
-        server.end(ours, Server.of(child.pid, ""))
+        ending.end(ours, Server.of(child.pid, ""))
         assert ended(child)
 
 
@@ -235,7 +235,7 @@ def test_the_next_start_clears_up_after_a_server_that_was_killed(ours: Settings)
     there = gone()
     write(ours, there)
     with process(mark=there.mark) as left_behind:
-        server.refuse_second(ours)
+        starting.refuse_second(ours)
         assert ended(left_behind)
     assert not server.record_path(ours).exists()
 
@@ -345,7 +345,7 @@ def children() -> set[int]:
 def test_a_start_that_fails_tells_why_and_leaves_nothing(ours: Settings, arguments: list[str], said: str) -> None:
     before = children()
     with pytest.raises(NotReady) as caught:
-        server.launch(ours, [*sets(ours.data_dir), *arguments], lambda _: None)
+        starting.launch(ours, [*sets(ours.data_dir), *arguments], lambda _: None)
     assert said in str(caught.value)
     assert children() == before
     assert [path.name for path in ours.data_dir.iterdir()] == ["server.log"]
@@ -356,7 +356,7 @@ def test_a_port_taken_between_check_and_start_is_told_by_number(here: Path) -> N
     listener = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Replies)
     words = [*sets(data_dir), "--port", str(listener.server_port)]
     with listener, pytest.raises(NotReady, match=f"Port {listener.server_port} on 127.0.0.1 is taken by"):
-        server.launch(settings(data_dir), words, lambda _: None)
+        starting.launch(settings(data_dir), words, lambda _: None)
     assert not server.record_path(settings(data_dir)).exists()
 
 
@@ -369,14 +369,14 @@ def test_an_interrupt_while_a_server_starts_ends_it(ours: Settings) -> None:
 
     threading.Timer(0.3, interrupt).start()
     with pytest.raises(KeyboardInterrupt):
-        server.launch(ours, sets(ours.data_dir), lambda _: None)
+        starting.launch(ours, sets(ours.data_dir), lambda _: None)
     assert begun
     assert not children() & set(begun)
 
 
 def test_an_impatient_second_interrupt_does_not_stop_the_clearing_up() -> None:
     before = signal.getsignal(signal.SIGINT)
-    with server.undisturbed():
+    with ending.undisturbed():
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGTERM)
     assert signal.getsignal(signal.SIGINT) is before
