@@ -1,5 +1,6 @@
 """People ask, a canary answers some of them, the watch decides: everything but Ray, over the real surface and disk."""
 
+import asyncio
 import shutil
 import threading
 from collections import Counter
@@ -95,6 +96,29 @@ async def test_a_canary_that_finds_less_is_turned_back_while_people_go_on_asking
     assert (last.verb, last.who, last.after.stable) == (Verb.ROLLBACK, "tidegate watch", stable)
     assert "worse" in last.reason
     assert last.noticed_at <= last.at
+
+
+async def test_observations_that_no_disk_takes_are_told_on_the_page_of_whoever_lost_them(
+    ours: Settings, three: tuple[Path, str, str, str]
+) -> None:
+    releases = make_releases(ours)
+    releases.begin(three[3], 0.5, "a test", reason="a test", force=True)
+    (ours.data_dir / "observations").symlink_to(ours.data_dir / "unplugged")
+    library = make_library(ours)
+    await library.refresh()
+    app: Any = create_app(make_served(ours, in_process_stages(ours, library), always_ready, Silent()))
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://here") as http:
+        for i in range(3):
+            asked = {"question": QUESTIONS[i], "session": {"id": f"session-{i}"}}
+            assert (await http.post("/v1/answers", json=asked)).status_code == 200
+        told: Any = {}
+        for _ in range(50):  # written beside the answering, and weighed at most once a second
+            told = (await http.get("/v1/rollout")).json()["evidence"]
+            if told["kept"]["lost"] == 3:
+                break
+            await asyncio.sleep(0.1)
+    assert (told["kept"], told["requests"]) == ({"one_in": 1, "lost": 3}, {"canary": 0, "stable": 0})
+    assert "3 observations lost" in told["advice"]["reason"]
 
 
 @pytest.mark.slow
