@@ -97,6 +97,7 @@ def test_a_slice_is_planned_for_on_its_own_questions() -> None:
     assert (line.label, line.questions, line.pairs) == ("recall@6 [hops=2]", 100, 100)
 
 
+@pytest.mark.slow
 def test_what_is_planned_for_is_reached() -> None:
     # At the planned number a version that loses 3 points is FAILed in 90 % and an equal one PASSed in 90 %. Over 200
     # trials .9 has a standard error of .021; .82 is nearly four below.

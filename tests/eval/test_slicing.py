@@ -68,6 +68,7 @@ def test_looking_at_more_slices_makes_each_finding_less_sure_and_looking_twice_a
     assert alone == twice < among
 
 
+@pytest.mark.slow
 def test_any_false_alarm_among_forty_slices_is_as_rare_as_asked_for() -> None:
     # Versions that are equal on average: 600 questions, 40 overlapping slices, two metrics that go together. A rate of
     # .05 has a standard error of .0126 over 300 repetitions; .09 is more than three of them above it.
