@@ -117,6 +117,11 @@ class Decision:
         """The worst outcome of the gates that bind; a decision without one could not be measured."""
         return max((v.outcome for v in self.verdicts if not v.advisory), default=Outcome.ERROR)
 
+    @property
+    def admits(self) -> bool:
+        """True when its version may reach people on it, as long as it is about exactly what would be served."""
+        return self.outcome is Outcome.PASS or bool(self.forced)
+
 
 # ---------------------------------------------------------------------------------------------- the ledger
 

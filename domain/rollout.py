@@ -9,7 +9,7 @@ from dataclasses import replace
 from hashlib import sha256
 
 from domain.errors import BadRequest, NotAdmitted, PointerMoved
-from domain.releases import Binding, Decision, IndexVersion, Move, Outcome, Rollout
+from domain.releases import Binding, Decision, IndexVersion, Move, Rollout
 
 
 def assign(rollout: Rollout, session_id: str) -> str | None:
@@ -166,7 +166,7 @@ def _check_admitted(decision: Decision, served: Binding) -> None:
             f"The decision about {version} is not about this: {'; '.join(differing)}. Decide about it as it would be "
             f"served now: tidegate gate {served.version}."
         )
-    if decision.outcome is not Outcome.PASS and not decision.forced:
+    if not decision.admits:
         worst = [v for v in decision.verdicts if not v.advisory and v.outcome is decision.outcome]
         reasons = "; ".join(f"{v.gate}: {v.reason}" for v in worst) or "no gate was measured"
         raise NotAdmitted(f"Version {version} may not reach people ({decision.outcome.name}): {reasons}.")
