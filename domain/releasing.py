@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from domain import rollout as pointer
 from domain.errors import BadRequest, NotAdmitted, NotFound
 from domain.ports import IndexRegistry
-from domain.releases import Binding, Decision, Move, Outcome, Rollout, State, Verb
+from domain.releases import Binding, Decision, Move, Rollout, State, Verb
 
 
 def utc_now() -> datetime:
@@ -25,15 +25,18 @@ def stamp(moment: datetime) -> str:
 
 
 def state_of(version: str, rollout: Rollout, ledger: Iterable[Move], decisions: Iterable[Decision]) -> State:
-    """Where a version stands, by what the records say; `decisions` are those about it."""
+    """Where a version stands, by what the records say; `decisions` are those about it, oldest first.
+
+    Whether one of them is about what would be served now is not asked: admitted is what some last word admits.
+    """
     if version == rollout.stable:
         return State.STABLE
     if version == rollout.canary:
         return State.CANARY
     if any(version in (move.after.stable, move.after.canary) for move in ledger):
         return State.RETIRED
-    admitted = any(decision.outcome is Outcome.PASS or decision.forced for decision in decisions)
-    return State.ADMITTED if admitted else State.BUILT
+    last = {decision.binding: decision for decision in decisions}  # a later failure outweighs an earlier pass
+    return State.ADMITTED if any(decision.admits for decision in last.values()) else State.BUILT
 
 
 @dataclass(frozen=True, slots=True)

@@ -361,6 +361,18 @@ def test_where_a_version_stands_is_read_off_the_records(house: House) -> None:
     assert house.releases.state("v6") is State.RETIRED
 
 
+def test_a_version_is_admitted_by_the_last_word_about_the_same_thing_and_by_no_earlier_one(house: House) -> None:
+    house.build("v1")
+    for outcome, state in ((Outcome.PASS, State.ADMITTED), (Outcome.FAIL, State.BUILT), (Outcome.PASS, State.ADMITTED)):
+        house.decide("v1", outcome)
+        assert house.releases.state("v1") is state
+    house.decide("v1", Outcome.FAIL, questions="questions-0")
+    assert house.releases.state("v1") is State.ADMITTED  # that was about something else
+    house.decide("v1", Outcome.INCONCLUSIVE)
+    house.releases.force("v1", "the old one loses documents")
+    assert house.releases.state("v1") is State.ADMITTED
+
+
 def test_every_time_is_written_in_one_zone() -> None:
     there = datetime(2026, 1, 31, 13, 30, 0, 1500, tzinfo=timezone(timedelta(hours=1, minutes=30)))
     assert stamp(there) == "2026-01-31T12:00:00.001+00:00"
