@@ -204,7 +204,8 @@ class _Api:
         """All index versions, oldest first."""
         self.service.authenticate(request.headers)
         versions = await asyncio.to_thread(self.service.registry.versions)
-        return json_response({"versions": [wire.version_json(version) for version in versions]})
+        told = {"versions": [wire.version_json(version) for version in versions]}
+        return json_response(wire.scrubbed(told, self.service.naming))
 
     async def healthz(self, _: Request) -> Response:
         """This process answers; says nothing about the others."""

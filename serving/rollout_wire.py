@@ -14,7 +14,7 @@ from domain.naming import Naming
 from domain.ports import IndexRegistry
 from domain.releases import Decision, Evidence, IndexVersion, LiveMetric, Move, Rollout
 from domain.releasing import state_of
-from serving.wire import Json, version_json
+from serving.wire import Json, scrubbed, version_json
 
 MOVES, DECISIONS = 50, 20  # the latest of each; the records themselves have them all
 
@@ -158,16 +158,3 @@ def _between_ms(earlier: str, later: str) -> float | None:
         return (datetime.fromisoformat(later) - datetime.fromisoformat(earlier)).total_seconds() * 1000
     except (ValueError, TypeError):  # nobody noticed anything, or a record without a zone
         return None
-
-
-def scrubbed(told: Json, naming: Naming) -> Json:
-    """The same with a neutral word for every forbidden term, in every string however deep."""
-    return {name: _scrubbed(value, naming) for name, value in told.items()}
-
-
-def _scrubbed(value: object, naming: Naming) -> object:
-    if isinstance(value, str):
-        return naming.scrub(value)
-    if isinstance(value, dict):
-        return {name: _scrubbed(inner, naming) for name, inner in value.items()}
-    return [_scrubbed(inner, naming) for inner in value] if isinstance(value, list) else value

@@ -94,7 +94,7 @@ def hit_json(hit: Hit, naming: Naming) -> Json:
 
 
 def version_json(version: IndexVersion) -> Json:
-    """An index version as `/v1/versions` lists it."""
+    """An index version; whoever sends it has its strings `scrubbed`."""
     return {
         "id": version.id,
         "parent": version.parent,
@@ -105,3 +105,16 @@ def version_json(version: IndexVersion) -> Json:
         "chunks": version.chunks,
         "built_at": version.built_at,
     }
+
+
+def scrubbed(told: Json, naming: Naming) -> Json:
+    """The same with a neutral word for every forbidden term, in every string however deep."""
+    return {name: _scrubbed(value, naming) for name, value in told.items()}
+
+
+def _scrubbed(value: object, naming: Naming) -> object:
+    if isinstance(value, str):
+        return naming.scrub(value)
+    if isinstance(value, dict):
+        return {name: _scrubbed(inner, naming) for name, inner in value.items()}
+    return [_scrubbed(inner, naming) for inner in value] if isinstance(value, list | tuple) else value

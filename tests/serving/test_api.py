@@ -17,7 +17,7 @@ from domain.errors import (
     UpstreamInterrupted,
 )
 from domain.naming import Naming
-from domain.releases import Rollout
+from domain.releases import IndexVersion, Rollout
 from domain.types import Scope, Trace
 from serving.auth import TrustedHeaders
 from serving.schemas import Limits
@@ -271,6 +271,15 @@ async def test_readiness_waits_for_an_admitted_version_and_health_does_not() -> 
 
 async def test_versions_are_told() -> None:
     assert [v["id"] for v in (await get(service(), "/v1/versions")).json()["versions"]] == ["v0", "v1"]
+
+
+async def test_a_forbidden_name_is_in_no_description_of_a_version() -> None:
+    class Named(FakeRegistry):
+        def versions(self) -> tuple[IndexVersion, ...]:
+            return tuple(replace(version, embedder="zanzibrand-small") for version in super().versions())
+
+    reply = await get(service(naming=Naming(("zanzibrand",)), registry=Named()), "/v1/versions")
+    assert [version["embedder"] for version in reply.json()["versions"]] == ["[name removed]-small"] * 2
 
 
 async def test_metrics_count_answers_by_how_they_ended() -> None:
