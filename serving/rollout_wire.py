@@ -38,6 +38,7 @@ def read_records(registry: IndexRegistry) -> Records:
     troubles: dict[str, str] = {}
     ledger: tuple[Move, ...] = ()
     decisions: list[Decision] = []
+    unread: list[str] = []
     try:
         ledger = registry.ledger()
     except StorageError as error:
@@ -48,7 +49,9 @@ def read_records(registry: IndexRegistry) -> Records:
         except NotFound:
             continue  # removed since they were listed
         except StorageError as error:
-            troubles["decisions_error"] = str(error)
+            unread.append(str(error))
+    if unread:
+        troubles["decisions_error"] = " ".join(unread)
     return Records(rollout, versions, ledger, tuple(decisions), troubles)
 
 

@@ -203,6 +203,18 @@ async def test_records_that_cannot_be_read_are_said_beside_the_pointer() -> None
     assert "ledger.jsonl, line 1 is damaged" in told["ledger_error"]
 
 
+async def test_every_version_whose_decisions_cannot_be_read_is_named_and_the_others_are_told() -> None:
+    class Damaged(MemoryRegistry):
+        def decisions(self, version: str) -> tuple[Decision, ...]:
+            if version != "v1":
+                raise StorageError(f"decisions/{version}.jsonl, line 1 is damaged.")
+            return super().decisions(version)
+
+    told = (await get(House(Damaged()).service, "/v1/rollout")).json()
+    assert [decision["version"] for decision in told["decisions"]] == ["v1"]
+    assert told["decisions_error"] == ("decisions/v2.jsonl, line 1 is damaged. decisions/v3.jsonl, line 1 is damaged.")
+
+
 async def test_a_forbidden_name_is_in_no_record_that_is_shown() -> None:
     def unreadable() -> None:
         raise StorageError("/srv/zanzibrand is damaged.")
