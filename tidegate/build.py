@@ -94,7 +94,7 @@ def build_version(
     """The BuildReport of `corpus` under these settings, with the newest version as parent.
 
     A BEIR collection says nothing about access, so the anonymous reader may read it unless `groups` says otherwise;
-    its documents are passages already, so only those above PASSAGE_TOKENS are cut.
+    its documents are passages already, so under the default size only those above PASSAGE_TOKENS are cut.
     Raises CorpusError when there is nothing to index, after having told why of every file, and StorageError when the
     data folder cannot be written; both before the encoder is loaded where that can be known.
     """
@@ -106,6 +106,7 @@ def build_version(
     if not corpus.exists():
         raise CorpusError(f"Corpus {corpus} does not exist: name a folder of documents.")
     registry, chosen = make_registry(settings), settings.chunking
+    is_default_size = chosen.tokens == type(chosen).model_fields["tokens"].default
     named = frozenset(name.strip() for name in groups.split(",") if name.strip())
     passages = collection_file(corpus, format) is not None
     default = named or frozenset(settings.access.groups if passages else settings.access.default_groups)
@@ -119,7 +120,7 @@ def build_version(
             registry=registry,
             staging=settings.data_dir / "staging",
             chunker=chosen.strategy,
-            chunk_tokens=max(chosen.tokens, PASSAGE_TOKENS) if passages else chosen.tokens,
+            chunk_tokens=PASSAGE_TOKENS if passages and is_default_size else chosen.tokens,
             overlap=chosen.overlap,
             parent=known[-1].id if known else None,
             progress=report,

@@ -100,6 +100,18 @@ def test_documents_that_nobody_may_read_are_told_with_the_way_out(here: Path, ca
     assert "nobody" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("tokens", "whole"), [(None, True), ("200", True), ("300", False), ("8", False)])
+def test_passages_of_a_collection_stay_whole_unless_another_size_is_asked_for(
+    here: Path, capsys: Capture, tokens: str | None, whole: bool
+) -> None:
+    # 425 estimated tokens: within the 700 of a passage that is left whole. 200 is the default, so nobody asked for it.
+    text = " ".join(["The kiln is hot."] * 100)
+    corpus = write_corpus(here / "beir", {"corpus.jsonl": f'{{"_id": "1", "title": "Kiln", "text": "{text}"}}\n'})
+    size = {} if tokens is None else {"chunking__tokens": tokens}
+    assert main(["build", str(corpus), "--format", "beir", "--json", *sets(here / "data", **size)]) == 0
+    assert (json.loads(capsys.readouterr().out)["version"]["chunks"] == 1) is whole
+
+
 @pytest.mark.parametrize("words", [[], ["--format", "beir"]])
 def test_a_beir_collection_may_be_read_by_the_anonymous_reader(here: Path, capsys: Capture, words: list[str]) -> None:
     corpus = write_corpus(here / "beir", {"corpus.jsonl": '{"_id": "1", "title": "Kiln", "text": "Zebrawood."}\n'})
