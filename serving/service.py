@@ -15,8 +15,6 @@ from serving.auth import Authenticate
 from serving.schemas import Limits
 from serving.telemetry import Silent, Telemetry
 
-Live = Callable[[], tuple[Evidence, Advice] | None]
-
 
 def fresh_id() -> str:
     """An id nobody has used before."""
@@ -64,7 +62,7 @@ class Service:
     pointer_ttl_s: float = 1.0
     observations: Observations | None = None
     live_slo_ms: float = 2000.0
-    live: Live | None = None
+    live: Callable[[], tuple[Evidence, Advice] | None] | None = None
     releases: Releases | None = None
     admin_key: str | None = field(default=None, repr=False)
     canary_share: float = 0.05
