@@ -48,7 +48,7 @@ class Pointer:
         """
         rollout = await self.rollout()
         if pinned is not None:
-            await self._check_may_be_pinned(pinned)
+            await self._check_may_be_pinned(pinned, rollout)
             return pinned, rollout
         version = assign(rollout, session_id)
         if version is None:
@@ -86,8 +86,7 @@ class Pointer:
         finally:
             self._read_at, self._reading = began, None
 
-    async def _check_may_be_pinned(self, version: str) -> None:
-        rollout = await self.rollout()
+    async def _check_may_be_pinned(self, version: str, rollout: Rollout) -> None:
         if version in (rollout.stable, rollout.canary) or (self._pinnable and version in self._versions):
             return
         if not self._pinnable:
