@@ -193,12 +193,13 @@ class Library:
         tried: set[str] = set()
         while missing := next((v for v in wanted() if v not in self._open and v not in tried), None):
             tried.add(missing)
-            if isinstance(self._problems.get(missing, StorageError()), PASSING):
+            problem = self._problems.get(missing)
+            if problem is None or isinstance(problem, PASSING):
                 try:
                     await self._opened(missing)
                     self._problems.pop(missing, None)
-                except TidegateError as problem:
-                    self._problems[missing] = problem
+                except TidegateError as error:
+                    self._problems[missing] = error
         self._settle()
 
     async def _opened(self, version: str) -> HybridIndex:
