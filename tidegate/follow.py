@@ -8,6 +8,7 @@ from domain.canary import UNDECIDED, Step
 from domain.errors import BadRequest
 from domain.releases import Evidence, Outcome, Rollout, Verb
 from tidegate.console import Code, note, say, say_json
+from tidegate.observe import more_requests
 from tidegate.who import who
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _missing(evidence: Evidence) -> str:
         return "nothing can be said yet"
     if unknown:
         return f"how many more {unknown[0]} takes cannot be said yet"
-    most, name = max((m.more or 0, m.metric) for m in undecided)
+    most, name = max((more_requests(evidence, m) or 0, m.metric) for m in undecided)
     return f"{name} takes about {most} more"
 
 

@@ -1,11 +1,13 @@
 """`tidegate observe`: what is known live about the canary, what that asks for, and with --act that one step done."""
 
+from math import ceil
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from domain.canary import Step
 from domain.errors import StorageError
+from domain.releases import Evidence, Outcome
 from tidegate.config import AsJson
 from tidegate.console import Code, complain, loaded, note, say, say_json
 from tidegate.gate import OUTCOME_CODES
@@ -86,12 +88,29 @@ def lines(look: "Look") -> list[str]:
         f"canary {evidence.canary} with {rollout.share:.0%} of the sessions, {evidence.canary_n} requests "
         f"({evidence.since_widened} at this share); stable {evidence.stable}, {evidence.stable_n} requests"
     )
-    rows = [_HEADINGS, *(_row(metric) for metric in evidence.metrics)]
+    rows = [_HEADINGS, *(_row(metric, more_requests(evidence, metric)) for metric in evidence.metrics)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
     table = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     step = f"widen to {look.advice.share:.0%}" if look.advice.step is Step.WIDEN else look.advice.step
-    verdict = f"{evidence.outcome.name}: {step.replace('_', ' ')}. {look.advice.reason}"
+    verdict = f"{evidence.outcome.name}: {step.replace('_', ' ')}. {_open(look) or look.advice.reason}"
     return [head, *_kept(evidence.kept), *table, verdict]
+
+
+def more_requests(evidence: Evidence, metric: "LiveMetric") -> int | None:
+    """About how many more requests on the canary would settle a metric that not every request is eligible for; None
+    where nobody can say.
+    """
+    if metric.more is None or not metric.canary_n:
+        return None
+    return ceil(metric.more * evidence.canary_n / metric.canary_n)
+
+
+def _open(look: "Look") -> str:
+    """The metrics that a canary waits for, whose numbers are in the table; "" when it waits for something else."""
+    if look.advice.step is not Step.WAIT or look.evidence.outcome is not Outcome.INCONCLUSIVE:
+        return ""
+    names = [m.metric for m in look.evidence.metrics if not m.advisory and m.outcome is Outcome.INCONCLUSIVE]
+    return f"Not decided: {', '.join(names)}." if names else ""
 
 
 def _kept(kept: "Kept") -> list[str]:
@@ -107,7 +126,7 @@ def _kept(kept: "Kept") -> list[str]:
 _HEADINGS = ("metric", "canary", "stable", "difference", "at all times between", "")
 
 
-def _row(metric: "LiveMetric") -> tuple[str, ...]:
+def _row(metric: "LiveMetric", more: int | None) -> tuple[str, ...]:
     both = (metric.canary_mean, metric.stable_mean)
     difference = f"{both[0] - both[1]:+.3f}" if both[0] is not None and both[1] is not None else "not measured"
     return (
@@ -116,7 +135,7 @@ def _row(metric: "LiveMetric") -> tuple[str, ...]:
         _mean(metric.stable_mean, metric.stable_n),
         difference,
         f"{metric.low:+.3f} .. {metric.high:+.3f}",
-        "for information" if metric.advisory else metric.outcome.name,
+        "for information" if metric.advisory else metric.outcome.name + (f", about {more} more" if more else ""),
     )
 
 

@@ -42,6 +42,12 @@ def test_of_several_metrics_the_one_that_needs_most_is_told(waiting: Waiting, to
     assert told == ["waiting at 5%: 40 requests so far; within_slo takes about 75 more"]
 
 
+def test_a_metric_for_which_few_requests_count_takes_more_of_them(waiting: Waiting, told: list[str]) -> None:
+    # 40 of 100 requests are eligible, so 30 more of those are 75 more requests
+    waiting(look(100, metric("citations_resolved", Outcome.INCONCLUSIVE, 30)))
+    assert told == ["waiting at 5%: 100 requests so far; citations_resolved takes about 75 more"]
+
+
 @pytest.mark.parametrize(
     ("metrics", "line"),
     [

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import threading
 from dataclasses import asdict, replace
@@ -220,6 +221,15 @@ def test_evidence_that_nobody_has_yet_is_inconclusive_and_not_zero(on_trial: Har
     assert "none (0)" in out
     assert "INCONCLUSIVE: wait. Not decided" in out
     assert on_trial.pointer == before
+
+
+def test_what_is_undecided_stands_in_the_table_with_how_many_more_it_takes(on_trial: Harbour) -> None:
+    on_trial.observe(on_trial.first, 120, 1.0)
+    on_trial.observe(on_trial.second, 40, 1.0)
+    lines = on_trial.run("observe")[1].splitlines()
+    (row,) = (line for line in lines if line.startswith("success "))
+    assert re.search(r"INCONCLUSIVE, about \d+ more$", row)
+    assert lines[-1] == ("INCONCLUSIVE: wait. Not decided: success, within_slo, citations_resolved, found, coverage.")
 
 
 def test_what_was_lost_and_what_was_left_out_is_told_beside_the_counts(on_trial: Harbour) -> None:
