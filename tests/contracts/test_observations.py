@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from domain.ports import Observations
-from domain.releases import Observation
+from domain.releases import Kept, Observation
 from retrieval.observations import FolderObservations
 from tests.fakes import FakeObservations
 
@@ -69,6 +69,16 @@ def test_two_canaries_and_two_times_of_one_are_never_mixed(log: Observations) ->
     told = {(canary, began): [one.trace_id for one in log.read(canary, began)]
             for canary in (V1, V2) for began in (1, 3)}  # fmt: skip
     assert told == {(V1, 1): ["a", "d"], (V1, 3): [], (V2, 1): ["b"], (V2, 3): ["c"]}
+
+
+def test_what_was_lost_is_counted_for_its_canary_alone_beside_what_was_kept(log: Observations) -> None:
+    assert log.kept(V2, 1) == Kept()
+    log.lose(V2, 1, 3)  # before there is anything to read
+    log.write(V2, 1, seen("a"))
+    log.lose(V2, 1, 2)
+    log.lose(V2, 3, 1)
+    assert [log.kept(*canary) for canary in ((V2, 1), (V2, 3), (V1, 1))] == [Kept(lost=5), Kept(lost=1), Kept()]
+    assert log.read(V2, 1) == (seen("a"),)
 
 
 def test_threads_that_write_at_once_lose_nothing(log: Observations) -> None:
