@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from domain.errors import StageFailed
 from domain.packing import pack
 from domain.ports import Retriever
-from domain.types import Chunk, Hit, Mode, Query, Retrieval, Scope
+from domain.types import Chunk, Evidence, Hit, Mode, Query, Retrieval, Scope
 from serving.shadow import AT_ONCE, FirstSearch, Searched, Shadow, pairs
 from serving.telemetry import Prometheus
 from tests.fakes import PUBLIC, RULES, FakeRetriever, ReversingReranker, chunk, hits
@@ -50,7 +50,7 @@ def searched(*chunks: Chunk) -> Searched:
     return Searched(QUERY, PUBLIC, 3, hits(*chunks))
 
 
-def evidence(*chunks: Chunk) -> tuple:  # type: ignore[type-arg]  # of Evidence
+def evidence(*chunks: Chunk) -> tuple[Evidence, ...]:
     return pack((), hits(*chunks), 1, 1000)
 
 
