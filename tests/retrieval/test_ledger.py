@@ -41,16 +41,15 @@ def test_the_pointers_file_shows_the_pointer_and_its_last_move(ledger: Ledger, t
 
 def test_wherever_the_last_line_was_torn_no_move_is_lost(ledger: Ledger, tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
-    content = path.read_bytes()
+    content, pointer = path.read_bytes(), (tmp_path / "rollout.json").read_bytes()
     first, second, _ = content.split(b"\n")
     for torn in (*range(len(first) + 1, len(content), 29), len(content) - 1):
         path.write_bytes(content[:torn])
-        (tmp_path / "rollout.json").write_bytes(pointer := (tmp_path / "rollout.json").read_bytes())
+        (tmp_path / "rollout.json").write_bytes(pointer)
         assert ledger.moves() == (move(1), move(2))
         ledger.write(move(3))
         assert path.read_bytes().split(b"\n")[:2] == [first, second], "the next writer made up for it"
         assert ledger.moves() == (move(1), move(2), move(3))
-        (tmp_path / "rollout.json").write_bytes(pointer)
 
 
 def test_without_a_ledger_the_last_move_is_still_known(ledger: Ledger, tmp_path: Path) -> None:
