@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from math import isfinite
 from pathlib import Path
 from sys import intern
 from threading import Lock
@@ -24,7 +25,7 @@ from typing import Any
 from domain.errors import StorageError
 from domain.releases import Kept, Observation
 from retrieval.registry import VERSION_NAME
-from retrieval.thinning import EVERY, Sink, lost_beside
+from retrieval.thinning import COUNT_DIGITS, EVERY, Sink, lost_beside
 
 
 class FolderObservations:
@@ -164,7 +165,8 @@ class _Log:
         """How many observations the processes say they lost; one of them is left out."""
         with _named(self.folder):
             told = [path.read_bytes().strip() for path in self._paths(".lost") if path != but]
-        return sum(int(count) for count in told if count.isdigit())  # on a full disk it may have been left empty
+        # On a full disk it may have been left empty; what is longer than what is written there is damaged.
+        return sum(int(count) for count in told if count.isdigit() and len(count) <= COUNT_DIGITS)
 
     def _paths(self, suffix: str) -> list[Path]:
         try:
@@ -222,8 +224,12 @@ def _observation(line: bytes, place: str) -> tuple[Observation, int]:
             values=_shared(tuple((str(k), None if v is None else float(v)) for k, v in told["values"].items())),
             paired=paired or _NO_PAIRS,
         )
-        return observation, int(told.get("one_in", 1))
-    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        one_in = int(told.get("one_in", 1))
+        if not isfinite(observation.at) or one_in < 1:
+            raise ValueError(f"at {observation.at} and one_in {one_in}, wanted a time and a number from 1")
+        return observation, one_in
+    # Too large a number is an OverflowError, too deep a nesting a RecursionError, and neither is one of the others.
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
         reason = f"{type(error).__name__}: {error}"[:200]
         raise StorageError(f"{place} is damaged ({reason}): mend or remove that line.") from error
 

@@ -21,6 +21,7 @@ from domain.releases import Observation
 # About 4 MB. At 20 requests a second one is halved after 17 minutes, and two weeks make 200,000 lines. Halving serves
 # better than tenths of a longer first stretch: with as many lines in all, a canary that turns bad is seen sooner.
 EVERY = 20_000
+COUNT_DIGITS = 20  # the width of a count of what was lost, so that a larger one needs no more room
 
 
 @dataclass(slots=True)
@@ -62,7 +63,7 @@ class Sink:
         with suppress(OSError):
             handle = os.open(lost_beside(self.path), os.O_WRONLY | os.O_CREAT, 0o644)
             try:
-                os.pwrite(handle, b"%20d\n" % self.lost, 0)
+                os.pwrite(handle, b"%*d\n" % (COUNT_DIGITS, self.lost), 0)
             finally:
                 os.close(handle)
 

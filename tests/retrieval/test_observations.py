@@ -66,7 +66,13 @@ def test_a_torn_last_line_is_not_there_until_it_is_whole(log: FolderObservations
 @pytest.mark.parametrize(
     "line",
     [b"nonsense", b"[]", b"{}", b"\xff", b"null", b'{"trace_id": "x", "at": "noon", "version": "", "values": {}}',
-     b'{"trace_id": "x", "at": 1, "version": "", "values": {}, "paired": {"found": [1]}}'],
+     b'{"trace_id": "x", "at": 1, "version": "", "values": {}, "paired": {"found": [1]}}',
+     b'{"trace_id": "x", "at": 1, "version": "", "values": {"success": 1%s}, "paired": {}}' % (b"0" * 400),
+     b'{"trace_id": "x", "at": NaN, "version": "", "values": {}, "paired": {}}',
+     b'{"trace_id": "x", "at": 1, "version": "", "values": {}, "paired": {}, "one_in": 1e999}',
+     b'{"trace_id": "x", "at": 1, "version": "", "values": {}, "paired": {}, "one_in": 0}',
+     b"[" * 100_000],
+    ids=lambda line: line[-40:].decode("latin-1"),
 )  # fmt: skip
 def test_a_damaged_line_is_named_until_it_is_mended_and_nothing_else_is_lost(
     log: FolderObservations, line: bytes
@@ -193,9 +199,10 @@ def test_what_is_lost_before_there_is_a_file_is_told_once_there_is_one(tmp_path:
     assert FolderObservations(log.root).kept(V2, 1) == Kept(lost=2)
 
 
-def test_a_count_that_cannot_be_read_as_one_hides_no_other(log: FolderObservations) -> None:
+@pytest.mark.parametrize("content", [b"", b"-3", b"3.0", b"9" * 5000], ids=len)
+def test_a_count_that_cannot_be_read_as_one_hides_no_other(log: FolderObservations, content: bytes) -> None:
     log.lose(V2, 1, 3)
-    the_file(log).with_name("another.lost").write_bytes(b"")
+    the_file(log).with_name("another.lost").write_bytes(content)
     assert FolderObservations(log.root).kept(V2, 1) == Kept(lost=3)
 
 
