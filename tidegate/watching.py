@@ -80,13 +80,13 @@ def times(ledger: Sequence[Move], rollout: Rollout) -> tuple[datetime, datetime]
     """When this canary began, and when it last got a larger share. Raises StorageError when the ledger lacks it."""
     about_it = [m for m in ledger if (m.after.canary, m.after.began) == (rollout.canary, rollout.began)]
     try:
-        began, widened = (datetime.fromisoformat(move.at) for move in (about_it[0], about_it[-1]))
-    except (IndexError, ValueError) as error:
+        first, last = about_it[0], about_it[-1]
+        return datetime.fromisoformat(first.at).astimezone(UTC), datetime.fromisoformat(last.at).astimezone(UTC)
+    except (IndexError, ValueError, OverflowError) as error:
         raise StorageError(
             f"The ledger does not say when canary {rollout.canary} began (revision {rollout.began}): "
             "restore it from a backup, or roll the canary back."
         ) from error
-    return began.astimezone(UTC), widened.astimezone(UTC)
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ class Watch:
         try:
             look = self.lookout.look_at(rollout)
             self._blind = None
-        except StorageError as error:
+        except Exception as error:  # a bug hides a canary just as a damaged record does
             look = self._unseen(rollout, now, error)
         if look.advice.step is not Step.ROLL_BACK:
             self._calm = (rollout, now)
@@ -159,15 +159,21 @@ class Watch:
             return self.releases.widen(advice.share, self.who, advice.reason, expected=rollout)
         return self.releases.promote(rollout.canary or "", self.who, advice.reason, expected=rollout)
 
-    def _unseen(self, rollout: Rollout, now: datetime, error: StorageError) -> Look:
+    def _unseen(self, rollout: Rollout, now: datetime, error: Exception) -> Look:
         """The retreat of a canary that nobody can see any more; raises `error` while there is hope."""
         if self._blind is None or self._blind[0].began != rollout.began:
             self._blind = (rollout, now)
         if _within(now, self._blind[1], BLIND_S):
             self._calm = (rollout, now)
             raise error
-        reason = f"Nothing could be seen of it for {BLIND_S:g} s: {error}"
+        reason = f"Nothing could be seen of it for {BLIND_S:g} s: {_trouble(error)}"
         return Look(rollout, _nothing(rollout), Advice(Step.ROLL_BACK, reason))
+
+
+def _trouble(error: Exception) -> str:
+    """What went wrong, for whoever reads the log or the ledger."""
+    bug = "" if isinstance(error, TidegateError) else f"This is a bug in Tidegate: {type(error).__name__}: "
+    return f"{bug}{error}"
 
 
 def _within(now: datetime, since: datetime, span_s: float) -> bool:
@@ -207,11 +213,9 @@ def _stepped(watch: Watch, see: Callable[[Look], None], trouble: str) -> tuple[s
         step = watch.step()
     except PointerMoved:
         return "", trouble  # somebody else acted: the next look sees what they made of it
-    except TidegateError as error:
-        now = str(error)
     except Exception as error:
-        now = f"This is a bug in Tidegate: {type(error).__name__}: {error}"
-        if now != trouble:
+        now = _trouble(error)
+        if not isinstance(error, TidegateError) and now != trouble:
             log.exception("The watch over the canary failed; it goes on looking.")
     else:
         if step is None:

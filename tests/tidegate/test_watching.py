@@ -24,7 +24,7 @@ from domain.releases import (
 )
 from domain.releasing import Releases
 from tests.fakes import FakeObservations, MemoryRegistry
-from tidegate.watching import BLIND_S, REFUSED_S, Look, Lookout, Watch, run, told
+from tidegate.watching import BLIND_S, REFUSED_S, Look, Lookout, Watch, run, times, told
 
 V1, V2 = (f"v{i:012x}" for i in (1, 2))
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -287,6 +287,28 @@ def test_a_canary_that_cannot_be_seen_is_given_a_minute_and_then_turned_back(lib
         Verb.ROLLBACK,
         "Nothing could be seen of it for 60 s: a.jsonl, line 7 is damaged",
     )
+
+
+def test_a_canary_that_a_bug_hides_is_turned_back_too(library: Library) -> None:
+    def weigh(observed: Sequence[Observation], rollout: Rollout, widened_at: float) -> Evidence:
+        raise ZeroDivisionError("no requests")
+
+    watch = Watch(replace(library.lookout, weigh=weigh), library.releases)
+    with pytest.raises(ZeroDivisionError):
+        watch.step()
+    library.go_on(BLIND_S)
+    watch.step()
+    assert library.registry.rollout().canary is None
+    assert library.registry.ledger()[-1].reason == (
+        "Nothing could be seen of it for 60 s: This is a bug in Tidegate: ZeroDivisionError: no requests"
+    )
+
+
+@pytest.mark.parametrize("at", ["noon", "", "9999-12-31T23:59:59-12:00"])
+def test_a_ledger_whose_time_is_none_says_nothing_about_a_canary(library: Library, at: str) -> None:
+    began = library.registry.ledger()[-1]
+    with pytest.raises(StorageError, match=f"does not say when canary {V2} began"):
+        times([replace(began, at=at)], began.after)
 
 
 def test_a_canary_that_is_seen_again_in_time_goes_on(library: Library) -> None:
