@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -36,6 +36,7 @@ MEMORY = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else None  # thousan
 which = st.integers(0, 4)  # a version by the order of building, of those there are
 share = st.sampled_from(SHARES)
 outcome = st.sampled_from(Outcome)
+reason = st.sampled_from(("", " ", "an incident"))
 moment = st.integers(0, 2**31).map(lambda seconds: datetime.fromtimestamp(seconds, UTC))
 
 
@@ -67,7 +68,7 @@ class Events(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.registry = self.make()
-        self.releases = Releases(self.registry, self.served, lambda: self.clock)
+        self.releases = Releases(self.registry, self.served, self.now)
         self.clock = datetime(2026, 1, 31, tzinfo=UTC)
         self.world = dict.fromkeys(WORLD, 0)
         self.ids: list[str] = []
@@ -106,6 +107,11 @@ class Events(RuleBasedStateMachine):
 
     def served(self, version: str, baseline: str | None) -> Binding:
         return Binding(version, *(f"{name} {self.world[name]}" for name in WORLD), baseline)
+
+    def now(self) -> datetime:
+        """No two records are of one moment, so none is taken for another."""
+        self.clock += timedelta(milliseconds=1)
+        return self.clock
 
     def pick(self, number: int) -> str:
         return self.ids[number % len(self.ids)]
@@ -199,7 +205,7 @@ class Events(RuleBasedStateMachine):
         if self.attempt(lambda: self.registry.record(decision)):
             self.decisions.append(decision)
 
-    @rule(number=which, why=st.sampled_from(("", " ", "an incident")))
+    @rule(number=which, why=reason)
     def force(self, number: int, why: str) -> None:
         made: list[Decision] = []
         forced = self.attempt(lambda: made.append(self.releases.force(self.pick(number), why)))
@@ -227,6 +233,33 @@ class Events(RuleBasedStateMachine):
         allowed = id == now.stable or (now.canary in (None, id) and self.admits(id, now))
         assert self.attempt(lambda: self.releases.promote(id, "somebody")) == allowed
         self.note_bound(id, now)
+
+    @rule(number=which, verb=st.sampled_from((Verb.CANARY, Verb.WIDEN, Verb.PROMOTE)), why=reason)
+    def force_a_move(self, number: int, verb: Verb, why: str) -> None:
+        """A forward move against the gates: as legal as any other, and recorded with its reason or not at all."""
+        id, now = self.pick(number), self.registry.rollout()
+        wider = (now.share + 1) / 2
+        calls: dict[Verb, Callable[[], Rollout]] = {
+            Verb.CANARY: lambda: self.releases.begin(id, 0.05, "somebody", reason=why, force=True),
+            Verb.WIDEN: lambda: self.releases.widen(wider, "somebody", why, force=True),
+            Verb.PROMOTE: lambda: self.releases.promote(id, "somebody", why, force=True),
+        }
+        free = {
+            Verb.CANARY: now.stable is not None and now.canary is None and id != now.stable,
+            Verb.WIDEN: now.canary is not None and wider < 1,
+            Verb.PROMOTE: now.canary in (None, id),
+        }
+        brought = now.canary if verb is Verb.WIDEN else id
+        nothing_to_do = verb is Verb.PROMOTE and id == now.stable
+        whole = brought is not None and self.there(brought) and brought not in self.damaged
+        made = self.attempt(calls[verb])
+        assert made == (nothing_to_do or (free[verb] and whole and bool(why.strip())))
+        if made and brought is not None and not nothing_to_do:
+            binding = self.served(brought, now.stable)
+            word = [decision for decision in self.registry.decisions(brought) if decision.binding == binding][-1]
+            assert word.forced == why.strip()
+            self.decisions.append(word)
+        self.note_bound(brought, now)
 
     def note_bound(self, id: str | None, before: Rollout) -> None:
         if id is not None and self.registry.rollout() != before:
@@ -347,6 +380,12 @@ class Events(RuleBasedStateMachine):
             assert (after.canary, after.previous) == (None, before.stable)
         else:
             assert (after.stable, after.previous) == (before.stable, before.previous)
+
+    @invariant()
+    def nothing_is_on_record_that_was_not_decided(self) -> None:
+        for version in self.registry.versions():
+            about = [decision for decision in self.decisions if decision.binding.version == version.id]
+            assert list(self.registry.decisions(version.id)) == about
 
     @invariant()
     def the_pointer_makes_sense(self) -> None:
