@@ -84,7 +84,7 @@ class Weighing:
         self._rules = rules
         self._about: tuple[str, str, int] | None = None
         self._scales = Scales("", "", 0, rules)
-        self._seen: Sequence[Observation] = ()
+        self._seen: tuple[Observation, ...] = ()
 
     def __call__(self, observations: Sequence[Observation], rollout: Rollout, widened_at: float) -> Evidence:
         """The evidence about the canary in `rollout`; another canary begins with nothing."""
@@ -94,7 +94,7 @@ class Weighing:
         if about != self._about:
             self._about, self._scales, self._seen = about, Scales(*about, self._rules), ()
         self._scales.add(observations[_alike(self._seen, observations) :])
-        self._seen = observations
+        self._seen = tuple(observations)  # no copy of a tuple; a list may have grown by the next look
         return self._scales.evidence(widened_at)
 
 

@@ -309,6 +309,13 @@ def test_what_arrives_late_or_is_read_anew_counts_once_like_everything_else() ->
     assert counts == [(1, 1, 0), (1, 1, 0), (2, 1, 1), (2, 1, 1)]
 
 
+def test_a_list_that_grows_in_the_hands_of_its_owner_is_seen_to_have_grown() -> None:
+    weighing, seen = Weighing(RULES), [on("v2", 1)]
+    weighing(seen, POINTER, 0.0)
+    seen.append(on("v2", 2))
+    assert weighing(seen, POINTER, 0.0).canary_n == 2
+
+
 def test_another_canary_begins_with_nothing() -> None:
     weighing = Weighing(RULES)
     weighing([on("v2", i, success=0.0) for i in range(60)], POINTER, 0.0)
