@@ -24,8 +24,12 @@ def plain(record: Any) -> Any:  # a frozen dataclass of the domain, or a list of
 
 
 def encoded(value: Any) -> bytes:  # whatever `plain` gives
-    """One line of JSON without its end."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True).encode()
+    """One line of JSON without its end.
+
+    Half a character, as a terminal of another encoding puts into a reason, becomes a question mark: no file can hold
+    it, and no move may fail because of how its reason is spelled.
+    """
+    return json.dumps(value, ensure_ascii=False, sort_keys=True).encode(errors="replace")
 
 
 def decoded(kind: Any, place: object, content: bytes) -> Any:  # the caller names the kind it gets

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,13 @@ def test_what_was_written_is_read_by_another_registry(registry: FolderRegistry) 
     other = FolderRegistry(registry.root)
     assert (other.rollout().stable, other.tombstones()) == (V1, frozenset({"a", "ü"}))
     assert other.decisions(V1) == (decision(V1),)
+
+
+def test_a_reason_in_another_encoding_hinders_no_move(registry: FolderRegistry) -> None:
+    before = registry.rollout()
+    reason = b"zur\xfcck".decode("utf-8", "surrogateescape")  # as Python hands on an argument that is no UTF-8
+    registry.move(replace(move(before, Rollout(stable=V1, revision=before.revision + 1)), reason=reason))
+    assert FolderRegistry(registry.root).ledger()[-1].reason == "zur?ck"
 
 
 def test_documents_are_forgotten_and_restored_by_id(registry: FolderRegistry) -> None:
