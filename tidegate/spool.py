@@ -11,14 +11,16 @@ import json
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from domain.errors import StorageError
 from domain.evaluation import Evaluation
 from domain.releases import Rollout
 from eval.evaluation_files import save
+from retrieval.jsonrecords import decoded, read
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +61,32 @@ class Spool:
     def point(self, rollout: Rollout, candidate: str | None) -> None:
         """Remember what the aliases should say, unless a later position of the pointer is there already."""
         now = {"rollout": asdict(rollout), "candidate": candidate}
-        there = _read(self.root / "pointer.json")
-        if there.get("rollout", {}).get("revision", -1) > rollout.revision:
+        there = self._wanted()
+        if there is not None and there.rollout.revision > rollout.revision:
             return
-        if {name: there.get(name) for name in now} != now:
+        if there is None or (there.rollout, there.candidate) != (rollout, candidate):
             self.root.mkdir(parents=True, exist_ok=True)
             _replace(self.root / "pointer.json", now)
 
     def pointed(self) -> tuple[Rollout, str | None] | None:
         """What the aliases should say and do not say yet, or None."""
-        there = _read(self.root / "pointer.json")
-        return None if "rollout" not in there or there.get("told") else (Rollout(**there["rollout"]), there["candidate"])
+        there = self._wanted()
+        return None if there is None or there.told else (there.rollout, there.candidate)
 
     def told(self, rollout: Rollout, candidate: str | None) -> None:
         """The aliases say this now; if something else is wanted meanwhile, that stays wanted."""
         if self.pointed() == (rollout, candidate):
             now = {"rollout": asdict(rollout), "candidate": candidate, "told": True}
             _replace(self.root / "pointer.json", now)
+
+    def _wanted(self) -> "_Wanted | None":
+        """What pointer.json says; None when it is not there or damaged: it is written anew in its time."""
+        path = self.root / "pointer.json"
+        with suppress(StorageError):
+            if (content := read(path)) is not None:
+                wanted: _Wanted = decoded(_Wanted, path, content)
+                return wanted
+        return None
 
     @property
     def used(self) -> bool:
@@ -89,6 +100,15 @@ class Spool:
         with (self.root / "lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What the aliases should say, and whether they do."""
+
+    rollout: Rollout
+    candidate: str | None
+    told: bool = False
 
 
 def _read(path: Path) -> dict[str, Any]:  # JSON

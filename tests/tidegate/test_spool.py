@@ -67,8 +67,14 @@ def test_what_is_wanted_meanwhile_stays_wanted(tmp_path: Path) -> None:
     assert spool.pointed() == (Rollout("v2", revision=2), None)
 
 
-def test_a_damaged_note_about_the_pointer_is_written_anew(tmp_path: Path) -> None:
-    (tmp_path / "pointer.json").write_text("{")
+@pytest.mark.parametrize(
+    "content",
+    ["{", "", "[]", "{}", '{"rollout": []}', '{"rollout": "v1", "candidate": null}', '{"rollout": {"stable": "v1"}}',
+     '{"rollout": {"stable": "v1", "revision": "nine"}, "candidate": null}',
+     '{"rollout": {"stable": 5, "revision": 9}, "candidate": null}'],
+)  # fmt: skip
+def test_a_damaged_note_about_the_pointer_is_written_anew(tmp_path: Path, content: str) -> None:
+    (tmp_path / "pointer.json").write_text(content)
     spool = Spool(tmp_path)
     assert spool.pointed() is None
     spool.point(Rollout("v1", revision=1), None)
