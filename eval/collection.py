@@ -7,18 +7,20 @@ Every problem of a file is told at once. Our own question sets are questions.py.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from domain.errors import CorpusError
 from domain.types import Role, Scope, Turn
-from eval.questions import Anchor, Question, load, numbered_lines
+from eval.questions import Anchor, Question, clipped, half_characters, load, numbered_lines
 
 Qrels = dict[str, dict[str, int]]  # query id -> document id -> grade
 
 LONGEST_ANSWER = 80  # characters: what is told in sentences can be told in others, and is in no text as it stands
 PERSONA = "anonymous"
+GRADE = re.compile("-?[0-9]{1,9}")
 OPEN_SPLITS = ("train", "dev")  # to be tuned on, where there is another one to be held to
 
 
@@ -122,6 +124,8 @@ def _splits(folder: Path) -> dict[str, Path]:
 
 def _no_split(folder: Path, splits: Mapping[str, Path], split: str | None) -> str:
     names = ", ".join(splits) or "none"
+    if not splits:
+        return f"{folder}/qrels has 0 splits (none): name a folder in BEIR's layout, judged in qrels/SPLIT.tsv."
     if split is None:
         return f"{folder}/qrels has {len(splits)} splits ({names}): choose one with --split."
     return f"{folder}/qrels has no split '{split}', there are: {names}."
@@ -145,12 +149,12 @@ def _records(path: Path) -> dict[str, dict[str, Any]]:
             record = json.loads(line)
         except (ValueError, RecursionError):
             record = None
-        if wrong := _wrong(record):
+        if wrong := _wrong(record) or _halved(record):
             problems.append(f"line {number} ({wrong})")
         else:
             query = str(record["_id"])
             if query in records:
-                problems.append(f"line {number} (_id {query!r} again)")
+                problems.append(clipped(f"line {number} (_id {query!r} again)"))
             records[query] = record | {"text": str(record["text"])}
     if problems:
         more = f" and {len(problems) - 20} more" if len(problems) > 20 else ""
@@ -177,6 +181,11 @@ def _wrong(record: object) -> str:
     return ""
 
 
+def _halved(record: Mapping[str, Any]) -> str:
+    halved = half_characters(record)
+    return clipped(f"half a character in {', '.join(halved)}") if halved else ""
+
+
 def _is_turn(turn: object) -> bool:
     return isinstance(turn, dict) and all(isinstance(turn.get(name), str) for name in ("speaker", "text"))
 
@@ -189,7 +198,7 @@ def _qrels(path: Path) -> Qrels:
         fields = line.rstrip("\r\n").split("\t")
         if number == 1 and fields[-1:] == ["score"]:
             continue
-        if len(fields) == 3 and fields[2].strip().lstrip("-").isdecimal():
+        if len(fields) == 3 and GRADE.fullmatch(fields[2].strip()):
             qrels.setdefault(fields[0], {})[fields[1]] = int(fields[2])
         else:
             problems.append(f"line {number}")

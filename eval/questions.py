@@ -18,6 +18,7 @@ from domain.types import Role, Scope, Turn
 
 TYPES = ("inference", "comparison", "temporal", "null")
 SLICES = ("dev", "frozen")
+LONGEST_PROBLEM = 200  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ def load(path: Path) -> tuple[Question, ...]:
                 wrong = [f"id: '{question.id}' is also on line {lines[question.id]}"]
             lines[question.id] = number
             questions.append(question)
-        problems += [f"{path}:{number} {text}" for text in wrong]
+        problems += [f"{path}:{number} {clipped(text)}" for text in wrong]
     if problems:
         more = f"; and {len(problems) - 20} more" if len(problems) > 20 else ""
         raise BadRequest(f"The question file cannot be used: {'; '.join(problems[:20])}{more}.", "questions")
@@ -165,6 +166,8 @@ def _record(line: str) -> tuple[dict[str, Any], list[str]]:
         return {}, [f"is not JSON: {error}"]
     if not isinstance(record, dict):
         return {}, [f"must be an object, not {type(record).__name__}"]
+    if halved := half_characters(record):
+        return record, [f"{name}: has half a character, which no text can carry" for name in halved]
     required = ("id", "query", "answer", "type", "hops", "slice", "persona", "tenant", "groups", "evidence")
     wrong = [f"{name}: is missing" for name in required if name not in record]
     wrong += [f"{name}: is not known" for name in record if name not in (*required, "aliases", "history")]
@@ -187,6 +190,24 @@ def _record(line: str) -> tuple[dict[str, Any], list[str]]:
     if not wrong:
         wrong += _sense(record)
     return record, wrong
+
+
+def half_characters(record: Mapping[str, Any]) -> list[str]:
+    """The fields that hold half of a surrogate pair, which JSON can escape and no file, header or digest can carry."""
+    return [name for name, value in record.items() if not _encodes(f"{name}{json.dumps(value, ensure_ascii=False)}")]
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def clipped(problem: str) -> str:
+    """A problem of a file, without most of a value that would fill the screen of whoever reads it."""
+    return problem if len(problem) <= LONGEST_PROBLEM else f"{problem[:LONGEST_PROBLEM]}..."
 
 
 def _pairs(

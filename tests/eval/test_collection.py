@@ -40,7 +40,7 @@ def test_two_splits_need_a_choice_and_an_unknown_one_is_refused_with_those_there
 
 
 def test_a_folder_without_judgements_says_so(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match=r"0 splits \(none\)"):
+    with pytest.raises(CorpusError, match=r"0 splits \(none\): name a folder in BEIR's layout"):
         load_beir(tmp_path)
 
 
@@ -65,6 +65,14 @@ def test_broken_lines_of_queries_and_judgements_are_numbered(tmp_path: Path) -> 
         load_beir(folder)
     (folder / "queries.jsonl").write_text('{"_id": "1", "text": "a"}\n{"id": 2}\n', encoding="utf-8")
     with pytest.raises(CorpusError, match=r"queries\.jsonl needs .*: line 2 \(no _id and no text\)"):
+        load_beir(folder)
+
+
+@pytest.mark.parametrize("grade", ["", "1.5", "--5", "NaN", "1e3", "\u0661", "9" * 5000], ids=lambda grade: grade[:9])
+def test_a_grade_that_is_no_plain_whole_number_is_numbered(tmp_path: Path, grade: str) -> None:
+    folder = beir(tmp_path, "dev")
+    (folder / "qrels" / "dev.tsv").write_text(f"query-id\tcorpus-id\tscore\n1\td1\t-1\n1\td1\t{grade}\n", "utf-8")
+    with pytest.raises(CorpusError, match=r"dev\.tsv needs .* not found on line 3\.$"):
         load_beir(folder)
 
 
@@ -154,6 +162,7 @@ def test_every_broken_query_is_told_with_its_line(tmp_path: Path) -> None:
         HOPS | {"_id": "q4", "metadata": []},
         HOPS | {"_id": "q5", "metadata": {"history": [{"speaker": "user"}]}},
         HOPS,
+        {"_id": "q7", "text": "half \ud800"},
     ]
     with pytest.raises(CorpusError) as caught:
         load_beir_questions(collection(tmp_path, broken, test="q1 d1 1"), READER)
@@ -163,6 +172,7 @@ def test_every_broken_query_is_told_with_its_line(tmp_path: Path) -> None:
         "line 4 (metadata is no object)",
         "line 5 (history is no list of turns with speaker and text)",
         "line 6 (_id 'q1' again)",
+        "line 7 (half a character in text)",
     ):
         assert told in str(caught.value)
 

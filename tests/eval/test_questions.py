@@ -80,6 +80,27 @@ def test_evidence_may_be_a_whole_document_when_the_file_says_so(tmp_path: Path) 
         load(written(tmp_path, record(evidence=[{"doc_id": "d1", "text": " "}])))
 
 
+@pytest.mark.parametrize(
+    "half",
+    [
+        {"id": "\udc00"},
+        {"query": "a\ud800b"},
+        {"groups": ["\ud800"]},
+        {"history": [{"role": "user", "text": "\udfff"}]},
+    ],
+    ids=lambda half: next(iter(half)),
+)
+def test_half_a_character_is_refused_by_its_field(tmp_path: Path, half: dict[str, object]) -> None:
+    with pytest.raises(BadRequest, match=rf":1 {next(iter(half))}: has half a character, which no text can carry"):
+        load(written(tmp_path, record(**half)))
+
+
+def test_a_problem_shows_no_more_than_the_beginning_of_a_long_value(tmp_path: Path) -> None:
+    with pytest.raises(BadRequest, match=r":1 hops: must be a whole number from 0, not 'yyy") as caught:
+        load(written(tmp_path, record(hops="y" * 100_000)))
+    assert len(str(caught.value)) < 1000
+
+
 def test_a_missing_field_is_named(tmp_path: Path) -> None:
     lacking = record()
     del lacking["persona"]
