@@ -39,15 +39,16 @@ def sha256_of(path: Path) -> str:
         return file_digest(file, "sha256").hexdigest()
 
 
-def check_content(folder: Path, seal: Mapping[str, str]) -> None:
+def check_content(folder: Path, seal: Mapping[str, str], block: int = BLOCK) -> None:
     """Raises StorageError naming every file of the version in `folder` that is missing or is not what was published.
 
     `seal` is the digest by name of files that nothing else covers; a version from before there were seals has none.
+    The file of chunks is read `block` bytes at a time.
     """
     wrong: dict[str, str] = {}
     for name, wanted in seal.items():
         _compare(folder, name, wanted, wrong)
-    wrong |= _differing(folder)
+    wrong |= _differing(folder, block)
     if wrong:
         told = "; ".join(f"{name}: {why}" for name, why in sorted(wrong.items()))
         raise StorageError(
@@ -56,7 +57,7 @@ def check_content(folder: Path, seal: Mapping[str, str]) -> None:
         )
 
 
-def _differing(folder: Path) -> dict[str, str]:
+def _differing(folder: Path, block: int) -> dict[str, str]:
     """What the manifest says against what is there: why, by file."""
     try:
         manifest = orjson.loads((folder / MANIFEST).read_bytes())
@@ -70,7 +71,7 @@ def _differing(folder: Path) -> dict[str, str]:
     for name in sorted(described.keys() - {CHUNKS}):
         _compare(folder, name, described[name], wrong)
     try:
-        content, named = _chunk_digests(folder / CHUNKS, head)
+        content, named = _chunk_digests(folder / CHUNKS, head, block)
     except OSError as error:
         return wrong | {CHUNKS: _unreadable(error)}
     if content != described.get(CHUNKS):
@@ -88,19 +89,19 @@ def _compare(folder: Path, name: str, wanted: str, wrong: dict[str, str]) -> Non
         wrong[name] = _unreadable(error)
 
 
-def _chunk_digests(path: Path, head: Mapping[str, Any]) -> tuple[str, str]:
+def _chunk_digests(path: Path, head: Mapping[str, Any], block: int) -> tuple[str, str]:
     """The digest of the file of chunks and the name it makes with `head`, in one pass.
 
     A line end after each line, as in the file, is a line end before each, as in the name, less the last one.
     """
     content, named = sha256(), sha256(orjson.dumps(head, option=orjson.OPT_SORT_KEYS) + b"\n")
     with path.open("rb") as file:
-        block = file.read(BLOCK)
-        while block:
-            following = file.read(BLOCK)
-            content.update(block)
-            named.update(block if following else block.removesuffix(b"\n"))
-            block = following
+        read = file.read(block)
+        while read:
+            following = file.read(block)
+            content.update(read)
+            named.update(read if following else read.removesuffix(b"\n"))
+            read = following
     return content.hexdigest(), _name(named.hexdigest())
 
 

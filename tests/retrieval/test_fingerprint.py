@@ -8,9 +8,9 @@ import pytest
 
 from domain.errors import StorageError
 from domain.types import Document
-from retrieval import fingerprint
 from retrieval.building import build
 from retrieval.embedding import HashingEmbedder
+from retrieval.fingerprint import check_content, fingerprint
 from retrieval.registry import FolderRegistry
 
 
@@ -34,17 +34,14 @@ def only(registry: FolderRegistry) -> tuple[str, Path]:
 def test_the_name_is_the_digest_of_the_head_and_the_chunks() -> None:
     # by hand: the head as JSON with sorted keys, then every line after a line end
     whole = b'{"counts":{"chunks":2},"format":1}\n{"id":"a"}\n{"id":"b"}'
-    named = fingerprint.fingerprint({"format": 1, "counts": {"chunks": 2}}, [b'{"id":"a"}', b'{"id":"b"}'])
+    named = fingerprint({"format": 1, "counts": {"chunks": 2}}, [b'{"id":"a"}', b'{"id":"b"}'])
     assert named == f"v{sha256(whole).hexdigest()[:12]}"
 
 
-def test_a_version_is_what_its_name_says_however_small_the_blocks(
-    registry: FolderRegistry, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    id, _ = only(registry)
+def test_a_version_is_what_its_name_says_however_small_the_blocks(registry: FolderRegistry) -> None:
+    _, folder = only(registry)
     for block in (1, 2, 7, 1 << 20):  # with 1 the last block is the line end alone
-        monkeypatch.setattr(fingerprint, "BLOCK", block)
-        registry.verify(id)
+        check_content(folder, {}, block)
 
 
 def test_one_changed_byte_is_found_in_every_file_and_the_file_is_named(registry: FolderRegistry) -> None:
