@@ -1,4 +1,4 @@
-"""The folder of observations: several processes, torn lines, damage, a full disk, a cap."""
+"""The folder of observations: several processes, torn lines, damage, a full disk, a long log."""
 
 import random
 import subprocess
