@@ -27,6 +27,7 @@ class Pointer:
         self._rollout: Rollout | None = None
         self._versions: frozenset[str] = frozenset()
         self._read_at = 0.0
+        self._moved = False  # by this process, since the last reading began
         self._told = ""
         self._reading: asyncio.Task[None] | None = None
         self._late = False
@@ -57,7 +58,7 @@ class Pointer:
 
     def forget(self) -> None:
         """Have the pointer read again by whoever needs it next: this process has just moved it."""
-        self._read_at = -inf
+        self._read_at, self._moved = -inf, True
 
     async def _read_again(self) -> None:
         """Waits a moment for one read that all requests share: a quiet gateway must not start with an old pointer, and
@@ -73,7 +74,7 @@ class Pointer:
                 reading.result()
 
     async def _read(self) -> None:
-        began = self._clock()  # what is read may have moved right after: its age counts from here
+        began, self._moved = self._clock(), False  # what is read may move right after: its age counts from here
         try:
             self._rollout = await asyncio.to_thread(self._registry.rollout)
             self._told = ""
@@ -84,7 +85,7 @@ class Pointer:
                 log.warning("The rollout pointer cannot be read (%s): the last one stays in force.", error)
             self._told = str(error)
         finally:
-            self._read_at, self._reading = began, None
+            self._read_at, self._reading = -inf if self._moved else began, None
 
     async def _check_may_be_pinned(self, version: str, rollout: Rollout) -> None:
         if version in (rollout.stable, rollout.canary) or (self._pinnable and version in self._versions):

@@ -73,6 +73,19 @@ async def test_whoever_moved_the_pointer_sees_it_at_once() -> None:
     assert (await seen.rollout()).stable == "v2"
 
 
+async def test_whoever_moved_the_pointer_while_it_was_being_read_has_it_read_again() -> None:
+    class Moving(FakeRegistry):
+        def rollout(self) -> Rollout:
+            read = super().rollout()
+            if self.reads == 1:
+                self.pointer = Rollout("v2", revision=2)
+                seen.forget()
+            return read
+
+    seen, _ = pointer(Moving())
+    assert [(await seen.rollout()).stable for _ in range(3)] == ["v1", "v2", "v2"]
+
+
 async def test_a_pointer_ages_from_when_its_reading_began() -> None:
     class Moving(FakeRegistry):
         def rollout(self) -> Rollout:
