@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from serving.address import check_free, free_port
-from tests.tidegate.test_up import LIFT, OIL
+from tests.tidegate.test_admitting import LIFT, OIL
 from tests.tidegate.tiny import sets, settings, write_corpus
 from tidegate import ending, server, starting
 from tidegate.console import Code
@@ -80,7 +80,8 @@ def marked(mark: str) -> list[psutil.Process]:
 
 
 def test_from_up_to_down(home: Home) -> None:
-    done = home.run("up", "corpus", "--questions", "asked.jsonl")
+    # Two questions prove nothing, and say so: whoever begins with as few must want it.
+    done = home.run("up", "corpus", "--questions", "asked.jsonl", "--force", "--reason", "two questions to begin with")
     assert (done.returncode, done.stderr.count("error")) == (0, 0), done.stderr
     url = f"http://127.0.0.1:{home.port}"
     assert f"at {url}\n" in done.stdout
