@@ -25,8 +25,9 @@ class Detectable:
 
     Of `questions` in the set, `pairs` are eligible in both versions, or expected to be. `sd` is the standard deviation
     of their differences, `assumed` where there was nothing to compare with. `effect` is the smallest drop that FAILs
-    with the wanted power, None when not even losing everything would. `needed` is the size of the whole set at which
-    the `planned` drop is told from no change, None when no number is enough.
+    with the wanted power, None when not even losing everything would, as below `min_items` pairs. `needed` is the size
+    of the whole set at which the `planned` drop is told from no change, None when no number is enough. Both are of the
+    gate by itself: one of a slice (`sliced`) must also stand out among all slices to FAIL, which takes more.
     """
 
     label: str
@@ -35,14 +36,20 @@ class Detectable:
     sd: float
     assumed: bool
     max_drop: float
+    min_items: int
+    sliced: bool
     effect: float | None
     planned: float
     needed: int | None
 
     def __str__(self) -> str:
         sd = f"sd {self.sd:.3f}{' (assumed)' if self.assumed else ''}"
-        seen = f"a drop of {self.effect:.3f}" if self.effect is not None else "no drop at all"
-        enough = f"about {self.needed} questions" if self.needed is not None else "no number of questions"
+        if self.effect is not None:
+            seen = f"{'at best ' if self.sliced else ''}a drop of {self.effect:.3f}"
+        else:
+            seen = f"no drop at all{f' below min_items {self.min_items}' if self.pairs < self.min_items else ''}"
+        about = "at least" if self.sliced else "about"
+        enough = f"{about} {self.needed} questions" if self.needed is not None else "no number of questions"
         more = "" if self.needed is not None else f": it is not above max_drop {self.max_drop}"
         return (
             f"{self.label}: {self.pairs} of {self.questions} questions pair, {sd}: they can tell {seen}; "
@@ -68,6 +75,7 @@ def detectable(
         pairs = pair(candidate, baseline, gate, slices)
         n, sd = (len(pairs.differences), pairs.sd) if baseline else (len(pairs.candidate), ASSUMED_SD)
         share = n / pairs.asked if pairs.asked else 0.0
+        able = smallest_effect(n, sd, gate.max_drop, alpha, power) if n >= gate.min_items else None
         needed = questions_needed(sd, effect, gate.max_drop, alpha, power)
         told.append(
             Detectable(
@@ -77,9 +85,11 @@ def detectable(
                 sd=sd,
                 assumed=baseline is None,
                 max_drop=gate.max_drop,
-                effect=smallest_effect(n, sd, gate.max_drop, alpha, power),
+                min_items=gate.min_items,
+                sliced=bool(gate.slice),
+                effect=able,
                 planned=effect,
-                needed=ceil(needed / share) if needed and share else None,
+                needed=ceil(max(needed, gate.min_items) / share) if needed and share else None,
             )
         )
     return tuple(told)

@@ -1,5 +1,7 @@
 """What is told before a verdict: how many questions it takes, and what a set of this size can see."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -95,6 +97,33 @@ def test_a_slice_is_planned_for_on_its_own_questions() -> None:
     gate = Gate("recall@6", slice="hops=2", max_drop=0.02)
     (line,) = detectable(card("v1", [1.0] * 300), None, [gate], slices, effect=0.03, **PLAN)
     assert (line.label, line.questions, line.pairs) == ("recall@6 [hops=2]", 100, 100)
+
+
+def test_what_a_slice_can_tell_is_said_to_be_the_best_case() -> None:
+    # To FAIL it must also stand out among all slices, which is not planned for.
+    slices = {f"q{i}": {"hops": "2" if i < 300 else "1"} for i in range(600)}
+    whole, part = detectable(
+        card("v1", [1.0] * 600), None, [GATE, replace(GATE, slice="hops=2")], slices, effect=0.03, **PLAN
+    )
+    assert "they can tell a drop of " in str(whole)
+    assert "takes about " in str(whole)
+    assert "they can tell at best a drop of " in str(part)
+    assert "takes at least " in str(part)
+
+
+def test_below_the_least_number_of_items_no_drop_can_be_told_however_large() -> None:
+    gate, lost, stable = replace(GATE, min_items=50), card("v2", [0.0] * 49), card("v1", [1.0] * 49)
+    assert judge(lost, stable, [gate], {}, alpha=0.05, seed=7)[0].outcome is Outcome.INCONCLUSIVE
+    (line,) = detectable(lost, stable, [gate], {}, effect=0.03, **PLAN)
+    assert line.effect is None
+    assert "they can tell no drop at all below min_items 50; " in str(line)
+
+
+def test_as_many_questions_are_planned_for_as_anything_is_decided_from() -> None:
+    # A drop of .5 beyond a tolerance of .4 takes far fewer than 5,000 of these; half of the set is eligible.
+    gate = Gate("recall@6", max_drop=0.4, min_items=5_000)
+    (line,) = detectable(card("v1", [1.0, None] * 100), None, [gate], {}, effect=0.5, **PLAN)
+    assert line.needed == 10_000
 
 
 @pytest.mark.slow
