@@ -134,7 +134,8 @@ class IndexRegistry(Protocol):
         """Move the pointer from `before` to `after` if it still is `before`, and write the ledger's line, both or
         neither. Raises PointerMoved otherwise, saying what moved, and changes nothing.
 
-        A forced decision that the move bears is recorded with it, if it is not on record already.
+        A forced decision that the move bears is recorded with it, if it is not on record already. Raises NotAdmitted
+        when the last word on record about what the move was decided on has become no.
         """
         ...
 

@@ -33,7 +33,6 @@ def against(rollout: Rollout, version: str) -> str | None:
 def begin_canary(rollout: Rollout, decision: Decision, served: Binding, share: float, *, auto: bool = False) -> Rollout:
     """`share` (0 < share < 1) of the sessions go to the decided version; the rest stay on stable."""
     _check_share(share)
-    _check_admitted(decision, served)
     version = decision.binding.version
     if rollout.stable is None:
         raise NotAdmitted(f"There is no stable version for {version} to be a canary of: promote it instead.")
@@ -43,6 +42,7 @@ def begin_canary(rollout: Rollout, decision: Decision, served: Binding, share: f
         raise BadRequest(f"Version {rollout.canary} is the canary: promote it or roll it back first.", "version")
     if version == rollout.canary:
         raise BadRequest(f"Version {version} is the canary already: widen it instead.", "version")
+    _check_admitted(decision, served)  # last: whoever can never begin it must not be sent to decide about it again
     return _next(rollout, canary=version, share=share, began=rollout.revision + 1, auto=auto)
 
 
@@ -113,6 +113,27 @@ def arriving(before: Rollout, after: Rollout) -> tuple[str, ...]:
     """
     pairs = ((after.stable, before.stable), (after.canary, before.canary))
     return tuple(version for version, had in pairs if version is not None and version != had)
+
+
+def unrecorded(move: Move, decisions: Sequence[Decision]) -> Decision | None:
+    """The decision that has to be recorded with a move: a forced one that is not among `decisions`, those on record
+    about its version, oldest first.
+
+    Raises NotAdmitted when somebody decided against the version after this move was thought of.
+    """
+    decision = move.decision
+    if decision is None:
+        return None
+    if decision.forced and decision not in decisions:
+        return decision
+    about_it = [each for each in decisions if each.binding == decision.binding]
+    if about_it and not about_it[-1].admits:
+        version, last = decision.binding.version, about_it[-1]
+        raise NotAdmitted(
+            f"Version {version} was decided about again at {last.decided_at} ({last.outcome.name}), while it was about "
+            "to move: nothing has moved, look at that decision first."
+        )
+    return None
 
 
 def told(rollout: Rollout) -> str:

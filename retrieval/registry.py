@@ -21,7 +21,7 @@ from tempfile import mkdtemp
 
 from domain.errors import NotFound, StorageError
 from domain.releases import Decision, IndexVersion, Move, Rollout
-from domain.rollout import arriving, check_removable, moved_meanwhile
+from domain.rollout import arriving, check_removable, moved_meanwhile, unrecorded
 from retrieval.fingerprint import MANIFEST, check_content, sha256_of
 from retrieval.jsonrecords import (
     append_line,
@@ -129,7 +129,8 @@ class FolderRegistry:
         """Move the pointer if it still is at `before`, and write the ledger's line, both or neither; with them a forced
         decision that is on record only now. One that a crash leaves without its move is as if it had been recorded.
 
-        Raises PointerMoved otherwise, saying what moved, and NotFound when a version that it brings does not exist.
+        Raises PointerMoved otherwise, saying what moved, NotFound when a version that it brings does not exist, and
+        NotAdmitted when the last word about exactly what it was decided on has become no.
         `after` may equal `before`, which moves nothing; otherwise its revision is the next one.
         """
         before, after = move.before, move.after
@@ -145,9 +146,10 @@ class FolderRegistry:
             for version in arriving(before, after):
                 self.folder(version)
             if after != before:
-                forced = move.decision if move.decision is not None and move.decision.forced else None
-                if forced is not None and forced not in self.decisions(forced.binding.version):
-                    self._add(forced)
+                if move.decision is not None:
+                    forced = unrecorded(move, self.decisions(move.decision.binding.version))
+                    if forced is not None:
+                        self._add(forced)
                 self._ledger.write(move)
 
     def ledger(self) -> tuple[Move, ...]:

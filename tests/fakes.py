@@ -10,7 +10,7 @@ from domain.errors import NotFound, StorageError, TidegateError
 from domain.evaluation import Evaluation
 from domain.prompt import PromptPlan
 from domain.releases import Decision, IndexVersion, Kept, Move, Observation, Rollout
-from domain.rollout import arriving, check_removable, moved_meanwhile
+from domain.rollout import arriving, check_removable, moved_meanwhile, unrecorded
 from domain.types import (
     Ask,
     Chunk,
@@ -237,9 +237,10 @@ class MemoryRegistry:
             for version in arriving(move.before, move.after):
                 self.folder(version)
             if move.after != move.before:
-                if move.decision and move.decision.forced:
+                if move.decision is not None:
                     about_it = self._decisions.setdefault(move.decision.binding.version, [])
-                    about_it += [move.decision] if move.decision not in about_it else []
+                    if (forced := unrecorded(move, about_it)) is not None:
+                        about_it.append(forced)
                 self._moves.append(move)
 
     def ledger(self) -> tuple[Move, ...]:

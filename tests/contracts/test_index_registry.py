@@ -11,7 +11,7 @@ from threading import Barrier
 
 import pytest
 
-from domain.errors import BadRequest, NotFound, PointerMoved, StorageError
+from domain.errors import BadRequest, NotAdmitted, NotFound, PointerMoved, StorageError
 from domain.ports import IndexRegistry
 from domain.releases import Binding, Decision, IndexVersion, Move, Outcome, Rollout, Verb, Verdict
 from domain.types import Document
@@ -178,6 +178,23 @@ def test_a_forced_decision_is_recorded_with_the_move_that_bears_it_or_not_at_all
     registry.move(replace(move(first, second), decision=forced))
     registry.move(replace(move(second, third), decision=forced))
     assert registry.decisions(V2) == (forced,)
+
+
+def test_a_move_is_refused_when_its_version_was_decided_against_meanwhile(
+    registry: IndexRegistry, tmp_path: Path
+) -> None:
+    publish(registry, tmp_path, V1)
+    passed, failed = decision(V1, "r1"), decision(V1, "r2", Outcome.FAIL)
+    registry.record(passed)
+    first = replace(move(Rollout(), Rollout(stable=V1, revision=1)), decision=passed)
+    registry.record(failed)
+    with pytest.raises(NotAdmitted, match=rf"{V1} was decided about again at .* \(FAIL\)"):
+        registry.move(first)
+    assert (registry.rollout(), registry.ledger()) == (Rollout(), ())
+    registry.record(replace(failed, binding=replace(failed.binding, dataset="another")))  # about something else
+    registry.record(decision(V1, "r3"))
+    registry.move(first)
+    assert registry.rollout().stable == V1
 
 
 def test_every_move_is_in_the_ledger_as_it_was_made(registry: IndexRegistry, tmp_path: Path) -> None:
