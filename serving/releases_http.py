@@ -84,7 +84,12 @@ class _Releases:
     async def rollback(self, request: Request) -> Response:
         """Leaves the canary, or goes back to an earlier version."""
         body = schemas.read_rollback(await self._admitted(request), self.service.limits)
-        return await self._moved(lambda releases: releases.roll_back(_who(request), body.reason, to=body.to))
+
+        def move(releases: Releases) -> Rollout:
+            shown = _as_shown(releases, body.revision)
+            return releases.roll_back(_who(request), body.reason, to=body.to, expected=shown)
+
+        return await self._moved(move)
 
     async def _admitted(self, request: Request) -> bytes:
         """The body of a request that shows the admin key; it is not even read for another one."""

@@ -98,9 +98,12 @@ class PromoteBody(_Strict):
 
 
 class RollbackBody(_Strict):
-    """`POST /v1/rollout/rollback`. A missing `to` means without the canary, or back to the version before."""
+    """`POST /v1/rollout/rollback`. A missing `to` means without the canary, or back to the version before. With a
+    `revision` it is refused when the pointer has moved on from that one: sent twice, it would go back twice.
+    """
 
     to: str | None = Field(default=None, min_length=1, max_length=200)
+    revision: int | None = None
     reason: str = Field(default="", max_length=1000)
 
 

@@ -253,6 +253,17 @@ async def test_a_rollback_leaves_the_canary_then_goes_back_and_names_where_it_ca
     assert "v2" in nowhere.json()["error"]["message"]
 
 
+async def test_a_rollback_that_is_sent_again_goes_back_once() -> None:
+    house = House()
+    house.releases.promote("v2", "somebody")
+    house.registry.record(decision("v3", "v2"))
+    shown = house.releases.begin("v3", 0.1, "somebody").revision
+    first, again = [await moved(house, "rollback", {"revision": shown}) for _ in range(2)]
+    assert (first.json()["stable"], first.json()["canary"]) == ("v2", None)
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "pointer_moved")
+    assert house.registry.rollout().stable == "v2"  # and not v1, the version before
+
+
 async def test_the_ledger_says_that_it_was_the_admin_and_in_which_request() -> None:
     house = House()
     told = (await moved(house, "canary", {"version": "v2"}, X_Request_Id="abc", **ADMIN)).json()
