@@ -7,7 +7,6 @@ With a journal every reply is on disk as it arrives, and only what is not there 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from statistics import fmean
 from typing import TypeVar
 
 from domain.errors import StageFailed
@@ -21,26 +20,6 @@ from eval.questions import Question, fingerprint
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Progress = Callable[[int, int], None]  # (done, of how many)
-
-
-async def evaluate(
-    client: Client,
-    questions: Sequence[Question],
-    names: Sequence[str],
-    *,
-    workers: int = 4,
-    limits: Limits | None = None,
-    journal: Journal | None = None,
-    progress: Progress = lambda done, total: None,
-) -> tuple[Scorecard, tuple[Observed, ...]]:
-    """The named metrics for every question, and what was observed, in the order of `questions`.
-
-    Raises ConfigError for unknown metrics before anything is asked, and StageFailed when every question failed.
-    """
-    metrics(names)
-    replies = await ask(client, questions, workers=workers, journal=journal, progress=progress)
-    observed = observe(questions, replies, limits)
-    return score(observed, names), observed
 
 
 async def ask(
@@ -95,12 +74,6 @@ def score(observed: Sequence[Observed], names: Sequence[str]) -> Scorecard:
     versions = sorted({o.response["index_version"] for o in observed if not isinstance(o.response, Failure)})
     values = {name: {o.question.id: measure(o) for o in observed} for name, measure in wanted.items()}
     return Scorecard(", ".join(versions), fingerprint([o.question for o in observed]), values)
-
-
-def means(scorecard: Scorecard) -> dict[str, tuple[float, int]]:
-    """Mean and number of eligible questions per metric; metrics without an eligible question are left out."""
-    eligible = {name: [v for v in per.values() if v is not None] for name, per in scorecard.values.items()}
-    return {name: (fmean(values), len(values)) for name, values in eligible.items() if values}
 
 
 async def each(

@@ -1,7 +1,9 @@
-"""A question, and replies of the service as the metrics see them."""
+"""A question, replies of the service as the metrics see them, and what a scorecard of them comes to."""
 
+from statistics import fmean
 from typing import Any
 
+from domain.releases import Scorecard
 from eval.questions import Anchor, Question
 
 TIDE = Anchor("d1", "High water is at nine.")
@@ -40,3 +42,9 @@ def quoting(*cited: dict[str, str], **more: Any) -> dict[str, Any]:
     passages = [{**found, "marker": f"S{number}"} for number, found in enumerate(cited, 1)]
     text = " ".join(f"{found['quote'].rstrip('.')} [{found['marker']}]." for found in passages)
     return answer(*passages, cited=passages, text=text, **more)
+
+
+def means(scorecard: Scorecard) -> dict[str, tuple[float, int]]:
+    """Mean and number of eligible questions per metric; metrics without an eligible question are left out."""
+    eligible = {name: [v for v in per.values() if v is not None] for name, per in scorecard.values.items()}
+    return {name: (fmean(values), len(values)) for name, values in eligible.items() if values}

@@ -18,11 +18,11 @@ from domain.releases import Outcome, Scorecard
 from eval import beir
 from eval.client import Failure
 from eval.gates import Gate
-from eval.harness import means, score
+from eval.harness import score
 from eval.observed import Observed
 from eval.questions import Anchor, Question
 from eval.verdicts import judge
-from tests.eval.replies import QUESTION, answer
+from tests.eval.replies import QUESTION, answer, means
 
 Runs = dict[str, list[str]]
 Qrels = dict[str, dict[str, int]]
