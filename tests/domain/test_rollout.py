@@ -194,6 +194,14 @@ def test_a_share_outside_of_zero_to_one_is_refused(share: float) -> None:
         begin_canary(STABLE, PASSED, SERVED, share)
 
 
+def test_whoever_can_never_begin_a_canary_is_not_sent_to_decide_about_it_again() -> None:
+    was_compared = replace(SERVED, baseline="v1")  # as the decision that made v2 stable; now there is nothing beside it
+    with pytest.raises(BadRequest, match="v2 is already stable"):
+        begin_canary(Rollout("v2", revision=5), replace(PASSED, binding=was_compared), SERVED, 0.1)
+    with pytest.raises(BadRequest, match="v3 is the canary: promote it or roll it back first"):
+        begin_canary(Rollout("v1", "v3", 0.1, revision=5), failed(Outcome.FAIL), SERVED, 0.1)
+
+
 def test_a_canary_needs_a_stable_version_and_an_empty_place() -> None:
     with pytest.raises(NotAdmitted, match="promote it instead"):
         begin_canary(Rollout(), PASSED, SERVED, 0.1)
