@@ -24,18 +24,16 @@ GRADE = re.compile("-?[0-9]{1,9}")
 OPEN_SPLITS = ("train", "dev")  # to be tuned on, where there is another one to be held to
 
 
-def load_questions(path: Path, scope: Scope, split: str | None = None) -> tuple[Question, ...]:
+def load_questions(path: Path, scope: Scope) -> tuple[Question, ...]:
     """The questions of a JSON lines file, or of a folder in BEIR's layout, which `scope` asks.
 
     Raises what `load` and `load_beir_questions` raise.
     """
-    return load_beir_questions(path, scope, split) if Path(path).is_dir() else load(path)
+    return load_beir_questions(path, scope) if Path(path).is_dir() else load(path)
 
 
-def load_beir_questions(
-    folder: Path, scope: Scope, split: str | None = None, queries_file: str | None = None
-) -> tuple[Question, ...]:
-    """The questions of a collection in the order of its queries, all splits without a `split`.
+def load_beir_questions(folder: Path, scope: Scope) -> tuple[Question, ...]:
+    """The questions of a collection in the order of its queries, of all splits together.
 
     A query is a question when a document is judged relevant to it, or when it is marked unanswerable: then it is
     "null". Of any other nobody knows what a good answer is. Evidence is the relevant documents, whole. An answer that
@@ -44,21 +42,21 @@ def load_beir_questions(
     of unknown queries, and a folder without a question.
     """
     folder = Path(folder)
-    splits = _splits(folder)
-    chosen = {name: _qrels(path) for name, path in splits.items() if split in (None, name)}
-    if not chosen:
-        raise CorpusError(_no_split(folder, splits, split))
-    records = _records(_queries_path(folder, queries_file))
-    if textless := sorted({query for qrels in chosen.values() for query in qrels} - records.keys()):
+    splits = {name: _qrels(path) for name, path in _splits(folder).items()}
+    if not splits:
+        raise CorpusError(f"{folder} is no question set: it has no judgements in qrels/*.tsv; name a folder that has.")
+    queries = _queries_path(folder, None)
+    records = _records(queries)
+    if textless := sorted({query for qrels in splits.values() for query in qrels} - records.keys()):
         raise CorpusError(
-            f"{folder}/qrels judges {len(textless)} queries that have no text, as {', '.join(textless[:5])}: choose "
-            "the file of queries that belongs to it."
+            f"{folder}/qrels judges {len(textless)} queries that have no text in {queries.name}, as "
+            f"{', '.join(textless[:5])}: put the queries that belong to it there."
         )
     relevant, parts = dict[str, list[str]](), dict[str, str]()
-    for name, qrels in chosen.items():
+    for name, qrels in splits.items():
         for query, grades in qrels.items():
             relevant.setdefault(query, [doc_id for doc_id, grade in grades.items() if grade > 0])
-            parts.setdefault(query, "dev" if name in OPEN_SPLITS and len(chosen) > 1 else "frozen")
+            parts.setdefault(query, "dev" if name in OPEN_SPLITS and len(splits) > 1 else "frozen")
     questions = tuple(
         _question(query, record, parts.get(query, "frozen"), relevant.get(query, ()), scope)
         for query, record in records.items()

@@ -129,11 +129,13 @@ def test_dev_is_open_to_tuning_only_where_there_is_something_else(tmp_path: Path
     other = HOPS | {"_id": "q5"}
     folder = collection(tmp_path / "two", [HOPS, other], dev="q1 d1 1", test="q5 d1 1")
     assert [(q.id, q.slice) for q in load_beir_questions(folder, READER)] == [("q1", "dev"), ("q5", "frozen")]
-    assert [(q.id, q.slice) for q in load_beir_questions(folder, READER, "dev")] == [("q1", "frozen")]
     alone = collection(tmp_path / "one", [HOPS], dev="q1 d1 1")
     assert [q.slice for q in load_beir_questions(alone, READER)] == ["frozen"]
-    with pytest.raises(CorpusError, match=r"no split 'train', there are: dev, test"):
-        load_beir_questions(folder, READER, "train")
+
+
+def test_a_folder_without_judgements_is_no_question_set(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"has no judgements in qrels/\*\.tsv"):
+        load_beir_questions(collection(tmp_path, [HOPS]), READER)
 
 
 def test_answers_that_no_text_can_be_searched_for_are_left_out(tmp_path: Path) -> None:
@@ -179,7 +181,7 @@ def test_every_broken_query_is_told_with_its_line(tmp_path: Path) -> None:
 
 def test_judgements_of_queries_without_a_text_are_refused_rather_than_dropped(tmp_path: Path) -> None:
     folder = collection(tmp_path, [HOPS], test="q1 d1 1, q8 d1 1, q9 d1 1")
-    with pytest.raises(CorpusError, match="judges 2 queries that have no text, as q8, q9"):
+    with pytest.raises(CorpusError, match=r"judges 2 queries that have no text in queries\.jsonl, as q8, q9"):
         load_beir_questions(folder, READER)
 
 
