@@ -7,14 +7,14 @@ cannot FAIL: for the same difference more questions settle an open verdict and n
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from domain.releases import Outcome, Scorecard, Verdict
 from eval.gates import Gate
 from eval.intervals import Sample, interval
 from eval.pairing import Pairs, Slices, pair
 from eval.planning import to_settle
-from eval.slicing import Watched, chances, watched
+from eval.slicing import Watched, chances, cut, watched
 
 
 def judge(
@@ -146,9 +146,10 @@ def _family(
         if gate.max_drop is None or gate.advisory or pairs.missing or not pairs.differences:
             continue
         if gate.slice:
-            tests[gate.label] = Watched(gate.metric, gate.slice, pairs.differences, gate.max_drop)
+            everywhere = pair(candidate, baseline, replace(gate, slice=""), slices)
+            (tests[gate.label],) = cut(gate.metric, everywhere, {gate.slice: list(pairs.differences)}, gate.max_drop)
         else:
-            for test in watched(gate.metric, pairs.differences, slices, gate.max_drop):
+            for test in watched(gate.metric, pairs, slices, gate.max_drop):
                 tests.setdefault(test.label, test)
     found = chances(list(tests.values()), seed)
     return {label: _Looked(test, chance) for (label, test), chance in zip(tests.items(), found, strict=True)}
@@ -181,7 +182,8 @@ NAMED = 3  # a version that is worse everywhere is worse in every slice, and nob
 
 def _worse(each: _Looked) -> str:
     test = each.test
-    return f"{test.slice} down by {test.drop:.4f} over {_questions(len(test.differences))} (p {each.chance:.4f})"
+    lost = f", {test.lost} of them lost" if test.lost else ""
+    return f"{test.slice} down by {test.drop:.4f} over {_questions(len(test.differences))}{lost} (p {each.chance:.4f})"
 
 
 def _by_luck(family: Mapping[str, _Looked], label: str) -> str:

@@ -196,7 +196,9 @@ def test_a_slice_that_is_worse_fails_although_the_whole_is_not() -> None:
     )
     assert drop.outcome is not Outcome.FAIL
     assert (watch.gate, watch.outcome) == ("recall@6 slices", Outcome.FAIL)
-    assert watch.reason.startswith("1 of 2 are worse, max_drop 0.0200: hops=2 down by 0.1000 over 200 questions (p 0.0")
+    assert watch.reason.startswith(
+        "1 of 2 are worse, max_drop 0.0200: hops=2 down by 0.1000 over 200 questions, 20 of them lost (p 0.0"
+    )
 
 
 def test_slices_that_are_not_worse_are_told_in_one_line() -> None:
@@ -204,6 +206,27 @@ def test_slices_that_are_not_worse_are_told_in_one_line() -> None:
     _, watch = judge(same, same, [DROP], slices, alpha=0.05, seed=7)
     assert (watch.gate, watch.outcome) == ("recall@6 slices", Outcome.PASS)
     assert watch.reason == "none of 2 is worse, with a chance of 5.0% of any false alarm over 2"
+
+
+@pytest.mark.parametrize(("lost", "outcome"), [(5, Outcome.FAIL), (3, Outcome.PASS)])
+def test_a_slice_fails_that_lost_a_few_whole_questions_where_hardly_any_other_did(lost: int, outcome: Outcome) -> None:
+    # Of 60 in one of 20 slices; elsewhere two are lost and two won. Signs alone would allow 2 ** -5 = .03 twenty times.
+    slices = {f"q{i}": {"source": f"s{i % 20}"} for i in range(1200)}
+    ours, theirs = [1.0] * 1200, [1.0] * 1200
+    for row in range(lost):
+        ours[row * 20] = 0.0
+    ours[1] = ours[2] = theirs[3] = theirs[4] = 0.0
+    _, watch = judge(card("v2", recall_at_6=ours), card("v1", recall_at_6=theirs), [DROP], slices, alpha=0.05, seed=7)
+    assert watch.outcome is outcome
+
+
+def test_a_gate_on_a_slice_fails_on_a_few_lost_questions_where_hardly_any_other_was() -> None:
+    # As above, with a gate of its own: 6 of 60 are below 0 by its own interval, and stand out among 20 slices.
+    slices = {f"q{i}": {"source": f"s{i % 20}"} for i in range(1200)}
+    ours = [0.0 if i < 120 and i % 20 == 0 else 1.0 for i in range(1200)]
+    narrow = Gate("recall@6", slice="source=s0", max_drop=0.02, min_items=1)
+    cards = card("v2", recall_at_6=ours), card("v1", recall_at_6=[1.0] * 1200)
+    assert judge(*cards, [narrow, DROP], slices, alpha=0.05, seed=7)[0].outcome is Outcome.FAIL
 
 
 def test_a_sure_drop_of_a_slice_that_is_tolerated_is_no_fail() -> None:
