@@ -58,7 +58,7 @@ class Truth(StrEnum):
     SAME = "same"  # nothing changed on average
     LIMIT = "limit"  # worse by exactly the max_drop of the gate
     DROP = "drop"  # worse by the effect that the number of questions was planned for
-    SLICE = "slice"  # worse in one slice alone, every question of it a little
+    FADED = "faded"  # worse in one slice alone, every question of it a little
     LOST = "lost"  # worse in one slice alone, some questions of it lost in every metric
 
 
@@ -100,9 +100,9 @@ def _trial(everything: Population, trial: Trial, truth: Truth, seed: int) -> Sai
     if truth in (Truth.LIMIT, Truth.DROP):
         drop = trial.effect if truth is Truth.DROP else trial.target.max_drop or 0.0
         lose(candidate, (trial.target.metric,), np.ones(trial.n, dtype=bool), drop, rng)
-    elif truth in (Truth.SLICE, Truth.LOST):
+    elif truth in (Truth.FADED, Truth.LOST):
         within = np.array([_inside(part, trial.slice) for part in parts])
-        if truth is Truth.SLICE:
+        if truth is Truth.FADED:
             fade(candidate[trial.target.metric], within, trial.slice_effect)
         else:
             lose(candidate, tuple(candidate), within, trial.slice_effect, rng)

@@ -123,7 +123,7 @@ def test_gates_that_tolerate_what_is_looked_for_are_refused() -> None:
 GOOD = Found(
     n=1000, alpha=0.05, simulations=2000, target="recall@6", effect=0.03, slice="persona=staff", aa_fail=0.06,
     aa_promoted=0.9, same_fail=0.0, worse_pass=0.06, power_3pt=0.9, promoted_3pt=0.01, power_slice=0.8,
-    power_slice_lost=0.0, slice_false_alarm=0.05, degenerate_inconclusive=1.0, more_questions_flip=0, seconds=1.0,
+    power_slice_faded=0.8, slice_false_alarm=0.05, degenerate_inconclusive=1.0, more_questions_flip=0, seconds=1.0,
 )  # fmt: skip
 
 
@@ -136,6 +136,7 @@ GOOD = Found(
         ("promoted_3pt", 0.0105, "at most 0.01"),
         ("power_3pt", 0.8995, "at least 0.9"),
         ("power_slice", 0.7995, "at least 0.8"),
+        ("power_slice_faded", 0.7995, "at least 0.8"),
         ("degenerate_inconclusive", 0.9995, "at least 1"),
         ("more_questions_flip", 1, "at most 0"),
     ],
