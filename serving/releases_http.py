@@ -5,7 +5,8 @@ domain/releasing.py, and nothing here may skip it; what the replies look like is
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from time import monotonic
 
@@ -14,8 +15,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from domain.canary import Advice
-from domain.errors import Forbidden, TidegateError
-from domain.releases import Evidence, Rollout
+from domain.errors import Forbidden, StorageError, TidegateError
+from domain.releases import Evidence, Move, Rollout
 from domain.releasing import Releases
 from domain.rollout import moved_meanwhile
 from serving import schemas
@@ -124,8 +125,10 @@ class _Releases:
             if monotonic() - self.looked_at >= LIVE_S:
                 try:
                     self.live, self.live_error = await asyncio.to_thread(self.service.live), ""
-                except TidegateError as error:  # told in the reply: whoever looks may have to act without it
-                    self.live, self.live_error = None, str(error)
+                except Exception as error:  # told in the reply: whoever looks may have to act without it
+                    ours = isinstance(error, TidegateError)
+                    bug = "" if ours else f"This is a bug in Tidegate: {type(error).__name__}: "
+                    self.live, self.live_error = None, f"{bug}{error}"
                 self.looked_at = monotonic()
         return self.live
 
@@ -138,7 +141,9 @@ def _as_shown(releases: Releases, revision: int | None) -> Rollout | None:
         return None
     current = releases.registry.rollout()
     if current.revision != revision:
-        last = releases.registry.ledger()[-1:]
+        last: Sequence[Move] = ()
+        with suppress(StorageError):  # a damaged record must not hide that the pointer moved
+            last = releases.registry.ledger()[-1:]
         raise moved_meanwhile(replace(current, revision=revision), current, last[0] if last else None)
     return current
 

@@ -21,8 +21,8 @@ MOVES, DECISIONS = 50, 20  # the latest of each; the records themselves have the
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """What the registry says of a rollout. Where its ledger or its decisions cannot be read, `troubles` says why: the
-    pointer still stands, and somebody may have to turn it back just then.
+    """What the registry says of a rollout. Where versions, ledger or decisions cannot be read, `troubles` says why: the
+    pointer still stands, and somebody may have to turn it back just then, or has just done so.
     """
 
     rollout: Rollout
@@ -33,12 +33,17 @@ class Records:
 
 
 def read_records(registry: IndexRegistry) -> Records:
-    """All of it, read once. Raises StorageError when pointer or versions cannot be read."""
-    rollout, versions = registry.rollout(), registry.versions()
+    """All of it, read once. Raises StorageError when the pointer cannot be read."""
+    rollout = registry.rollout()
     troubles: dict[str, str] = {}
+    versions: tuple[IndexVersion, ...] = ()
     ledger: tuple[Move, ...] = ()
     decisions: list[Decision] = []
     unread: list[str] = []
+    try:
+        versions = registry.versions()
+    except StorageError as error:
+        troubles["versions_error"] = str(error)
     try:
         ledger = registry.ledger()
     except StorageError as error:

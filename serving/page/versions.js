@@ -81,7 +81,7 @@ const shown = new Map(); // part -> what it was made from
 function parts() {
   if (!state) return;
   const { stable, canary, share, previous, revision, auto, versions, ledger, decisions, evidence } = state;
-  const errors = [state.ledger_error, state.decisions_error, state.evidence_error];
+  const errors = [state.versions_error, state.ledger_error, state.decisions_error, state.evidence_error];
   part("pointer", [stable, canary, share, previous, revision, auto], () => view.pointer(state));
   part("share", [ledger, canary && Math.floor(seenAt / EVERY_MS), errors], () => view.shareOf(state, Date.now()));
   part("evidence", [evidence, canary, errors], () => view.evidence(state));

@@ -98,6 +98,7 @@ function arm({ mean: value, n }) {
 // ------------------------------------------------------------------------------------------ versions
 
 export function versions(state, act) {
+  if (state.versions_error) return [trouble("The versions cannot be read.", state.versions_error)];
   if (!state.versions.length) return [absent("No version is built yet.")];
   const heads = ["Version", "State", "Documents", "Passages", "Cut by", "Encoder", "Built", "Latest decision", make("span", "unseen", "Moves")];
   const rows = [...state.versions].reverse().map((version) => ({
@@ -138,6 +139,7 @@ export function decisions(state) {
     return whole;
   });
   if (state.decisions_error) parts.unshift(trouble("Not all decisions can be read.", state.decisions_error));
+  if (state.versions_error) parts.unshift(absent("The decisions cannot be read while the versions cannot."));
   return parts.length ? parts : [absent("Nothing was decided yet.")];
 }
 

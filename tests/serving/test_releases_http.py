@@ -203,6 +203,34 @@ async def test_records_that_cannot_be_read_are_said_beside_the_pointer() -> None
     assert "ledger.jsonl, line 1 is damaged" in told["ledger_error"]
 
 
+async def test_a_version_that_cannot_be_read_hides_neither_the_pointer_nor_that_it_was_moved() -> None:
+    class Damaged(MemoryRegistry):
+        def versions(self) -> tuple[IndexVersion, ...]:
+            raise StorageError("versions/v3/version.json is damaged.")
+
+    house = House(Damaged())
+    reply = await moved(house, "promote", {"version": "v2"})
+    assert (reply.status_code, reply.json()["stable"], reply.json()["versions"]) == (200, "v2", [])
+    assert reply.json()["versions_error"] == "versions/v3/version.json is damaged."
+    assert reply.json()["ledger"][0]["to"]["stable"] == "v2"
+
+
+async def test_even_a_bug_in_weighing_hides_neither_the_pointer_nor_the_ledger() -> None:
+    def wrong() -> None:
+        raise ZeroDivisionError("no requests")
+
+    reply = await get(House(changes={"live": wrong}).service, "/v1/rollout")
+    assert (reply.status_code, reply.json()["stable"]) == (200, "v1")
+    assert reply.json()["evidence_error"] == "This is a bug in Tidegate: ZeroDivisionError: no requests"
+
+
+async def test_a_ledger_that_cannot_be_read_does_not_hide_that_the_pointer_moved() -> None:
+    house = House()
+    house.registry.illegible = True
+    reply = await moved(house, "promote", {"version": "v2", "revision": 0})
+    assert (reply.status_code, reply.json()["error"]["code"]) == (409, "pointer_moved")
+
+
 async def test_every_version_whose_decisions_cannot_be_read_is_named_and_the_others_are_told() -> None:
     class Damaged(MemoryRegistry):
         def decisions(self, version: str) -> tuple[Decision, ...]:
