@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from domain import rollout as pointer
 from domain.errors import BadRequest, NotAdmitted, NotFound
+from domain.policies import unseen
 from domain.ports import IndexRegistry
 from domain.releases import Binding, Decision, Move, Rollout, State, Verb
 
@@ -131,7 +132,7 @@ class Releases:
 
         With `force` it is one that is not on record yet. Raises NotAdmitted when there is none at all.
         """
-        if force and not why.strip():
+        if force and all(map(unseen, why)):
             raise BadRequest("A forced decision needs a reason: it is recorded, for whoever asks why.", "reason")
         self.registry.folder(version)
         served = self.served(version, pointer.against(rollout, version))

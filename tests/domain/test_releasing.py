@@ -238,7 +238,7 @@ def test_a_forced_move_that_is_refused_leaves_nothing_on_record(house: House) ->
     assert house.releases.state("v2") is State.BUILT
 
 
-@pytest.mark.parametrize("why", ["", " \n"])
+@pytest.mark.parametrize("why", ["", " \n", "\u200b\u2060"])
 def test_forcing_needs_a_reason(house: House, why: str) -> None:
     house.build("v1")
     with pytest.raises(BadRequest, match="needs a reason"):
