@@ -32,19 +32,19 @@ def encoded(value: Any) -> bytes:  # whatever `plain` gives
     return json.dumps(value, ensure_ascii=False, sort_keys=True).encode(errors="replace")
 
 
-def decoded(kind: Any, place: object, content: bytes) -> Any:  # the caller names the kind it gets
-    """A record of `kind`. Raises StorageError naming `place` and what is wrong there."""
+def decoded(kind: Any, place: object, content: bytes, remove: object = "it") -> Any:  # the caller knows the kind
+    """A record of `kind`. Raises StorageError naming `place`, what is wrong there and what may be removed instead."""
     try:
         return _adapter(kind).validate_json(content)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the whole"
-        raise damaged(place, f"{where}: {first['msg']}") from error
+        raise damaged(place, f"{where}: {first['msg']}", remove) from error
 
 
-def damaged(place: object, why: str) -> StorageError:
+def damaged(place: object, why: str, remove: object = "it") -> StorageError:
     """What to tell an operator about a record that cannot be what was written."""
-    return StorageError(f"{place} is damaged ({why}): restore it from a backup or remove it.")
+    return StorageError(f"{place} is damaged ({why}): restore it from a backup or remove {remove}.")
 
 
 def read(path: Path) -> bytes | None:

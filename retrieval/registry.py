@@ -264,7 +264,8 @@ def _beside(staged: Path, folder: Path) -> Iterator[Path]:
 def _described(folder: Path) -> IndexVersion:
     """What is said about the version in a folder."""
     path = folder / VERSION_FILE
-    version: IndexVersion = decoded(IndexVersion, path, read(path) or b"")
+    whole = f"all of {folder}"  # without its description a folder is damaged still
+    version: IndexVersion = decoded(IndexVersion, path, read(path) or b"", whole)
     if version.id != folder.name:
-        raise damaged(path, f"id: it describes {version.id}")
+        raise damaged(path, f"id: it describes {version.id}", whole)
     return version

@@ -125,7 +125,8 @@ def test_a_damaged_file_is_named(
 
 def test_a_version_without_its_description_is_damage_and_not_absence(registry: FolderRegistry) -> None:
     (registry.root / "versions" / V1 / "version.json").unlink()
-    with pytest.raises(StorageError, match="is damaged"):
+    folder = registry.root / "versions" / V1
+    with pytest.raises(StorageError, match=f"is damaged .* restore it from a backup or remove all of {folder}"):
         registry.versions()
 
 
