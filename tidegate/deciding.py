@@ -13,7 +13,7 @@ from domain.errors import StageFailed
 from domain.releases import Binding, Decision, Outcome, Verdict
 from domain.releasing import stamp, utc_now
 from domain.rollout import against
-from tidegate.measuring import Measured, binding, can_open, gate_list, measure, recalled
+from tidegate.measuring import Measured, binding, gate_list, measure, measured_or_recalled
 from tidegate.progress import Report
 
 if TYPE_CHECKING:
@@ -74,7 +74,9 @@ def compare(
     from eval.questions import slices
 
     candidate = asyncio.run(measure(settings, bound.version, questions, report))
-    baseline = _baseline(settings, bound.baseline, questions, report, note) if bound.baseline else None
+    baseline = None
+    if (stable := bound.baseline) is not None:
+        baseline = measured_or_recalled(settings, stable, questions, report, note, f"What people get now, {stable},")
     chosen = settings.evaluation
     lines = detectable(
         candidate.scorecard,
@@ -86,30 +88,6 @@ def compare(
         effect=chosen.effect,
     )
     return Compared(candidate, baseline, lines)
-
-
-def _baseline(
-    settings: "Settings", version: str, questions: "Sequence[Question]", report: Report, note: Tell
-) -> Measured:
-    """What people get now, under the settings of the candidate. Under another encoder it cannot be opened: then what
-    it achieved under its own is what people would lose.
-    """
-    try:
-        return asyncio.run(measure(settings, version, questions, report))
-    except StageFailed as error:
-        failed = f"What people get now, {version}, could not be measured: {error}"
-        if can_open(settings, version):
-            raise StageFailed(failed) from error
-        if (earlier := recalled(settings, version, questions)) is None:
-            raise StageFailed(
-                f"{failed} Measure it on these questions under the settings it is served with, tidegate evaluate "
-                f"{version}, and decide again."
-            ) from error
-    note(
-        f"{version}, which people get now, cannot be opened under these settings: compared with what it achieved on "
-        f"{earlier.finished_at} under its own"
-    )
-    return earlier
 
 
 def judged(settings: "Settings", bound: Binding, compared: Compared, note: Tell) -> Decision:

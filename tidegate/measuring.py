@@ -3,14 +3,15 @@
 What a measurement says about people getting the version is decided in deciding.py.
 """
 
+import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from domain.errors import IncompatibleIndex
+from domain.errors import IncompatibleIndex, StageFailed
 from domain.releases import Binding, Scorecard
 from domain.releasing import stamp, utc_now
 from eval.gates import Gate, digest
@@ -31,6 +32,8 @@ ALWAYS = (
     "answer_correctness", "sentence_citation_precision", "sentence_citation_recall", "abstention",
     "abstention_precision", "no_over_refusal", "answered", "success", "within_slo", "within_cost",
 )  # fmt: skip
+# Hangs on how busy the machine was: told, and kept out of what is compared from run to run.
+TIMED = frozenset({"within_slo"})
 BEIR_CHUNKS = 300  # per query: leaves room for 100 documents of three chunks each
 
 
@@ -134,6 +137,37 @@ def recalled(settings: "Settings", version: str, questions: Sequence[Question]) 
     of, found = there
     observed = observe(questions, found.replies, limits(settings))
     return Measured(of, found.finished_at, observed, score(observed, metric_names(settings)), len(observed))
+
+
+def measured_or_recalled(
+    settings: "Settings",
+    version: str,
+    questions: Sequence[Question],
+    report: Report,
+    note: Callable[[str], None],
+    called: str = "",
+) -> Measured:
+    """`version` under these settings. Under another encoder it cannot be opened: then what it achieved under its own,
+    which is noted. `called` is how messages begin; the id when left out.
+
+    Raises StageFailed for a version that neither can be measured now nor was measured to the end before.
+    """
+    try:
+        return asyncio.run(measure(settings, version, questions, report))
+    except StageFailed as error:
+        failed = f"{called or version} could not be measured: {error}"
+        if can_open(settings, version):
+            raise StageFailed(failed) from error
+        if (earlier := recalled(settings, version, questions)) is None:
+            raise StageFailed(
+                f"{failed} Measure it to the end on these questions under the settings it was built for, tidegate "
+                f"evaluate {version}, and do this again."
+            ) from error
+    note(
+        f"{called or version} cannot be opened under these settings: compared with what it achieved on "
+        f"{earlier.finished_at} under its own"
+    )
+    return earlier
 
 
 def can_open(settings: "Settings", version: str) -> bool:

@@ -3,16 +3,14 @@
 Decides and records nothing; a decision is deciding.py. How it looks is eval/report.py and comparison_lines.py.
 """
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from domain.errors import StageFailed
 from domain.evaluation import Evaluation, shared
 from tidegate.deciding import Tell, tell_failures
-from tidegate.measuring import Measured, binding, can_open, gate_list, measure, recalled
+from tidegate.measuring import TIMED, Measured, binding, gate_list, measured_or_recalled
 from tidegate.progress import Report as Progress
 
 if TYPE_CHECKING:
@@ -22,9 +20,6 @@ if TYPE_CHECKING:
     from eval.report import Report
     from eval.report_tables import Fact, Failed
     from tidegate.settings import Settings
-
-# Hangs on how busy the machine was: told, and no reason to show a question as changed.
-TIMED = frozenset({"within_slo"})
 
 
 def compared(
@@ -52,8 +47,8 @@ def compared(
         registry.folder(version)
     asked = question_set(settings, questions)
     prepare(settings)
-    before = _measured(settings, baseline, asked, report, note)
-    after = before if baseline == candidate else _measured(settings, candidate, asked, report, note)
+    before = measured_or_recalled(settings, baseline, asked, report, note)
+    after = before if baseline == candidate else measured_or_recalled(settings, candidate, asked, report, note)
     for measured in (before,) if before is after else (before, after):
         tell_failures(measured, note)
     comparison = _comparison(settings, asked, before, after)
@@ -66,28 +61,6 @@ def compared(
     facts = _facts(before, after, built[baseline], built[candidate])
     alone = _evaluation(settings, asked, None, before)
     return _report(settings, comparison, facts, (alone, found), (before, after), top=top, all_text=all_text)
-
-
-def _measured(
-    settings: "Settings", version: str, asked: "Sequence[Question]", report: Progress, note: Tell
-) -> Measured:
-    """The version under these settings; one of another encoder cannot be opened, and is what it was under its own."""
-    try:
-        return asyncio.run(measure(settings, version, asked, report))
-    except StageFailed as error:
-        failed = f"{version} could not be measured: {error}"
-        if can_open(settings, version):
-            raise StageFailed(failed) from error
-        if (earlier := recalled(settings, version, asked)) is None:
-            raise StageFailed(
-                f"{failed} Measure it to the end on these questions under the settings it was built for, tidegate "
-                f"evaluate {version}, and compare again."
-            ) from error
-    note(
-        f"{version} cannot be opened under these settings: compared with what it achieved on {earlier.finished_at} "
-        "under its own"
-    )
-    return earlier
 
 
 def _comparison(settings: "Settings", asked: "Sequence[Question]", before: Measured, after: Measured) -> "Comparison":

@@ -212,13 +212,14 @@ def test_another_encoder_is_compared_with_what_people_have_under_their_own(
     assert main(["gate", second, *other]) == Code.NOT_MEASURED
     out = capsys.readouterr().out
     assert f"What people get now, {first}, could not be measured: All 40 questions failed" in out
-    assert f"Measure it on these questions under the settings it is served with, tidegate evaluate {first}" in out
+    way_out = f"Measure it to the end on these questions under the settings it was built for, tidegate evaluate {first}"
+    assert way_out in out
     assert main(["evaluate", first, *to(settings)]) == 0
     capsys.readouterr()
     assert main(["gate", second, "--json", *other]) == Code.DONE
     out, err = capsys.readouterr()
     assert json.loads(out)["baseline"] == first
-    assert f"{first}, which people get now, cannot be opened under these settings: compared with what it" in err
+    assert f"What people get now, {first}, cannot be opened under these settings: compared with what it" in err
 
 
 # ---------------------------------------------------------------------------------------------- refused
