@@ -156,8 +156,12 @@ def _family(
 
 
 def _watched(family: Mapping[str, _Looked], gates: Sequence[Gate], alpha: float) -> Iterator[Verdict]:
-    """Per metric with slices that have no gate of their own: FAIL, naming the worst, when any of them is worse."""
-    own = {gate.label for gate in gates}
+    """Per metric with slices that no gate holds to a drop: FAIL, naming the worst, when any of them is worse.
+
+    A gate that binds nobody, or asks for a floor alone, does not take its slice out of the watch: a gate more must
+    never let more through.
+    """
+    own = {gate.label for gate in gates if gate.max_drop is not None and not gate.advisory}
     for metric in dict.fromkeys(gate.metric for gate in gates):
         looked = [each for label, each in family.items() if each.test.metric == metric and label not in own]
         worse = [e for e in looked if e.chance <= WATCH * alpha and e.test.drop >= e.test.max_drop - TIE]

@@ -201,6 +201,19 @@ def test_a_slice_that_is_worse_fails_although_the_whole_is_not() -> None:
     )
 
 
+@pytest.mark.parametrize("more", [{"floor": 0.1}, {"max_drop": 0.02, "advisory": True}], ids=["floor", "advisory"])
+def test_a_gate_more_on_a_slice_never_ends_the_watch_over_its_drop(more: dict[str, float]) -> None:
+    # As above, 20 of 200 questions of two hops are lost.
+    gate = Gate("recall@6", slice="hops=2", min_items=1, **more)  # type: ignore[arg-type]  # fields of Gate
+    ours, theirs = [1.0] * 400, [1.0] * 400
+    for i in range(40):
+        (ours if i % 2 else theirs)[i] = 0.0
+    cards = card("v2", recall_at_6=ours), card("v1", recall_at_6=theirs)
+    *_, watch = judge(*cards, [DROP, gate], halves(400), alpha=0.05, seed=7)
+    assert (watch.gate, watch.outcome) == ("recall@6 slices", Outcome.FAIL)
+    assert watch.reason.startswith("1 of 2 are worse")
+
+
 def test_slices_that_are_not_worse_are_told_in_one_line() -> None:
     slices, same = halves(400), card("v1", recall_at_6=[1.0] * 400)
     _, watch = judge(same, same, [DROP], slices, alpha=0.05, seed=7)
