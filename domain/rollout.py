@@ -183,9 +183,11 @@ def _check_admitted(decision: Decision, served: Binding) -> None:
         if getattr(decision.binding, name) != getattr(served, name)
     ]
     if differing:
+        named = decision.binding.dataset != served.dataset
         raise NotAdmitted(
             f"The decision about {version} is not about this: {'; '.join(differing)}. Decide about it as it would be "
-            f"served now: tidegate gate {served.version}."
+            f"served now: tidegate gate {served.version}"
+            f"{', or name the question set that it was decided on with --questions' if named else ''}."
         )
     if not decision.admits:
         worst = [v for v in decision.verdicts if not v.advisory and v.outcome is decision.outcome]

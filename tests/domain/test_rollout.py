@@ -90,6 +90,8 @@ def test_a_decision_about_something_else_is_refused_and_says_what_differs(name: 
 def test_a_decision_about_something_else_is_refused_with_the_command_that_decides_again() -> None:
     with pytest.raises(NotAdmitted, match=r"Decide about it as it would be served now: tidegate gate v2\.$"):
         promote(STABLE, PASSED, replace(SERVED, settings="settings-2"))
+    with pytest.raises(NotAdmitted, match=r"tidegate gate v2, or name the question set .* with --questions\.$"):
+        promote(STABLE, PASSED, replace(SERVED, dataset="questions-2"))
 
 
 def test_promoting_a_canary_keeps_the_old_stable_as_previous() -> None:
