@@ -16,7 +16,7 @@ import numpy as np
 
 from domain.errors import BadRequest
 from domain.releases import FEEDBACK, Evidence, LiveMetric, Observation, Outcome, Rollout
-from eval.sequences import Difference, Wealth
+from eval.sequences import Difference, Restarts, Wealth, dropped
 
 
 class Binds(StrEnum):
@@ -51,6 +51,7 @@ LIVE: Mapping[str, Live] = {
     FEEDBACK: Live(paired=False, binds=Binds.NEVER),  # who answers is chosen by whoever is annoyed
 }
 ALARMS = sum(live.binds is not Binds.NEVER for live in LIVE.values()) + 1  # each may fail, and `broken` beside them
+LIFELONG = 0.5  # of what an alarm has of alpha, for the whole life taken together; the rest is for "lately"
 
 MATCH = 4  # requests of the other version, at most, that one is set against: 1 + 1/4 of the variance, 2 with one
 WAITING = 2 * MATCH  # requests kept for that: with more, the canary's bad hour would be set against stable's good one
@@ -165,7 +166,10 @@ class Track:
         # Going forward needs every metric to pass, so each may use all of alpha: a canary that is worse in one passes
         # no more often than that one does. One failure is enough to turn back, so failures share it.
         self.enough = log(ALARMS / rules.alpha)
-        self._differences = Difference(rules.max_drop, rules.alpha, rules.alpha / ALARMS)
+        drop, alpha = rules.max_drop, rules.alpha / ALARMS
+        self._differences = Difference(drop, rules.alpha, LIFELONG * alpha)
+        null = min(drop, 0.99) if live.binds is Binds.FALL else 0.0  # no mean falls by more than 1
+        self._lately = Restarts(null, dropped(drop), (1.0 - LIFELONG) * alpha, drop)
         self._fresh: list[float] = []
         self._canary, self._stable = Arm(), Arm()
         self._waiting: deque[float] = deque(maxlen=WAITING)
@@ -200,7 +204,9 @@ class Track:
 
     def metric(self) -> LiveMetric:
         """The metric as it stands."""
-        self._differences.add(np.array(self._fresh, dtype=np.float64))
+        fresh = np.array(self._fresh, dtype=np.float64)
+        self._differences.add(fresh)
+        self._lately.add(-fresh)
         if self._broken is not None:
             self._broken.add(np.array(self._failures, dtype=np.float64))
         self._fresh, self._failures = [], []
@@ -258,6 +264,9 @@ class Track:
             return Outcome.FAIL, f"{numbers}: it fell by more than {drop:g}"
         if self.live.binds is not Binds.FALL and known.high <= 0.0 and known.mean <= -drop:
             return Outcome.FAIL, f"{numbers}: worse, and by {drop:g} or more"
+        if (late := self._lately.alarm) is not None:
+            what = f"lately: {-late.mean:+.3f} over the last {late.n} {of} of {late.upto}"
+            return Outcome.FAIL, f"{what}: worse, and by {drop:g} or more; in all {numbers}"
         if -1.0 < known.low >= -drop:
             return Outcome.PASS, f"{numbers}: a drop of {drop:g} is excluded"
         more = "" if known.needed is None else f"; about {known.needed} would exclude it if they go on so"

@@ -6,7 +6,8 @@ A one-sided null is bet against with imagined money: no rule of betting is expec
 """
 
 from collections.abc import Sequence
-from math import log
+from dataclasses import dataclass
+from math import log, pi
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +19,9 @@ Imagined: TypeAlias = tuple[float, float, float]  # weights of observations -1, 
 # An estimate must not bet everything: one observation at the far end would leave nothing to win back with.
 MOST = 0.95  # of the bet that could lose all
 ROWS = 512  # observations at a time: a block of [ROWS, nulls] stays in the cache
+
+INTERVAL = 250  # observations from one fresh start to the next
+ALIVE = 3  # fresh starts that are bet on beside each other: each for ALIVE * INTERVAL observations
 
 
 class Wealth:
@@ -107,6 +111,77 @@ class Difference:
         """About how many differences in all exclude the drop if they go on as so far; None when they lead elsewhere."""
         made = float(self._above.now[np.searchsorted(self._above.nulls, -self._drop)])
         return round(self.n * self._enough_low / made) if made > 0.0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """What a fresh start had seen when it alarmed: the mean of the last `n` of the first `upto` observations."""
+
+    mean: float
+    n: int
+    upto: int
+
+
+class Restarts:
+    """Bets against "the mean is at most `null`" begun afresh every INTERVAL observations: a good past is no shelter.
+
+    Source: Shin, Ramdas and Rinaldo, "E-detectors", NEJSDS 2 (2024). False alarms for ever are at most `alpha`: the
+    j-th start has 1 at a time fixed before, so (Ville) it ever reaches 1 / (alpha w_j) with probability alpha w_j at
+    most, and w_j = 6 / (pi^2 j^2) sums to 1. To end all but the last ALIVE takes possible alarms away, and adds none.
+    An alarm also needs an observed mean since its start of at least `least`. The first alarm stays.
+    """
+
+    def __init__(self, null: float, imagined: Imagined, alpha: float, least: float) -> None:
+        self.alarm: Alarm | None = None
+        self._null, self._imagined, self._alpha, self._least = null, imagined, alpha, least
+        self._n = 0
+        self._alive: list[_Start] = []
+
+    def add(self, observed: Floats) -> None:
+        """Remember observations, oldest first. Adding in pieces gives the same alarm."""
+        if self.alarm is not None:
+            return
+        before, end = self._n, self._n + len(observed)
+        numbers = range(max(1, -(-before // INTERVAL)), -(-end // INTERVAL))  # those that start in [before, end)
+        alive = self._alive + [_Start(j, self._null, self._imagined, share(j) * self._alpha) for j in numbers]
+        alarms = []
+        for start in alive:
+            part = observed[max(start.after - before, 0) : max(start.until - before, 0)]
+            if (alarm := start.add(part, self._least)) is not None:
+                alarms.append(alarm)
+        # The earliest; of two at the same moment the one that knows least of the time before.
+        self.alarm = min(alarms, key=lambda alarm: (alarm.upto, alarm.n), default=None)
+        self._alive, self._n = [start for start in alive if start.until > end], end
+
+
+class _Start:
+    """The `number`-th of Restarts."""
+
+    def __init__(self, number: int, null: float, imagined: Imagined, alpha: float) -> None:
+        self.after = number * INTERVAL
+        self.until = self.after + ALIVE * INTERVAL
+        self._wealth, self._enough = Wealth([null], imagined), log(1.0 / alpha)
+        self._n, self._sum = 0, 0.0
+
+    def add(self, observed: Floats, least: float) -> Alarm | None:
+        """The first moment within `observed` at which there was wealth enough, ever, and the mean is large enough."""
+        if not len(observed):
+            return None
+        best = self._wealth.best[0]
+        rich = np.maximum.accumulate(np.maximum(self._wealth.add(observed)[:, 0], best)) >= self._enough
+        sums = np.cumsum(np.concatenate([[self._sum], observed]))[1:]
+        counts = np.arange(self._n + 1, self._n + len(observed) + 1)
+        self._n, self._sum = int(counts[-1]), float(sums[-1])
+        alarmed = rich & (sums >= least * counts)
+        if not alarmed.any():
+            return None
+        n = int(counts[at := int(np.argmax(alarmed))])
+        return Alarm(float(sums[at]) / n, n, self.after + n)
+
+
+def share(number: int) -> float:
+    """What the `number`-th fresh start, from 1, gets of alpha: the shares of all that will ever be sum to 1."""
+    return 6.0 / (pi * number) ** 2
 
 
 def unchanged(drop: float) -> Imagined:

@@ -203,12 +203,18 @@ def turned_back_after(differences: "NDArray[np.float64]") -> int | None:
     """After how many requests eval/canary.py would fail one of its metrics for this; None when it never does."""
     import numpy as np
 
-    from eval.canary import ALARMS
-    from eval.sequences import Wealth, dropped
+    from eval.canary import ALARMS, LIFELONG
+    from eval.sequences import Restarts, Wealth, dropped
 
+    alpha = ALPHA / ALARMS
     wealth = Wealth([0.0], dropped(DROP)).add(-differences)[:, 0]
-    worse = np.maximum.accumulate(wealth) >= log(ALARMS / ALPHA)
-    return _first(worse & (np.cumsum(differences) <= -DROP * np.arange(1, len(differences) + 1)))
+    worse = np.maximum.accumulate(wealth) >= log(1.0 / (LIFELONG * alpha))
+    in_all = _first(worse & (np.cumsum(differences) <= -DROP * np.arange(1, len(differences) + 1)))
+    lately = Restarts(0.0, dropped(DROP), (1.0 - LIFELONG) * alpha, DROP)
+    lately.add(-differences)
+    if lately.alarm is None:
+        return in_all
+    return lately.alarm.upto if in_all is None else min(in_all, lately.alarm.upto)
 
 
 def unpaired_requests(values: Pool, alpha: float, power: float) -> int:

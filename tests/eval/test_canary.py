@@ -331,7 +331,8 @@ def test_a_whole_canary_that_is_no_worse_is_turned_back_in_at_most_alpha_of_all_
     runs, alarms = 60, 0
     for run in range(runs):
         seen = weigh(traffic(100 + run, 800, share), POINTER, 0.0, RULES)
-        alarms += any(m.high <= 0.0 for m in seen.metrics if LIVE[m.metric].binds is Binds.BOTH)
+        binding = [m for m in seen.metrics if LIVE[m.metric].binds is Binds.BOTH]
+        alarms += any(m.high <= 0.0 or m.outcome is Outcome.FAIL for m in binding)  # a late failure stays too
     assert alarms <= runs * RULES.alpha + 3.0 * sqrt(runs * RULES.alpha * (1.0 - RULES.alpha))
 
 
@@ -347,3 +348,52 @@ def test_a_canary_that_is_worse_by_the_tolerated_drop_passes_in_at_most_alpha_of
 def test_as_many_alarms_share_alpha_as_there_are_ways_to_fail() -> None:
     # Five that bind both ways, two that may fall, and a canary broken by itself.
     assert ALARMS == 8
+
+
+# ---------------------------------------------------------------------------------------------- good for long
+
+
+def test_a_canary_that_was_good_for_a_day_and_then_only_fails_is_turned_back_within_sixty_pairs() -> None:
+    # The 80th fresh start begins just then; it needs 1 / (.05 / 8 / 2 * 6 / (pi * 80)^2) = 3.4e6 times its stake,
+    # ln 15.0: with bets near .95 that is 15.0 / ln 1.95 = 23 failures, and some more until the bets are so high.
+    seen, weighing = [on("v2", i) for i in range(20_000)], Weighing(RULES)
+    assert metric(weighing(seen, POINTER, 0.0), "coverage").outcome is Outcome.PASS
+    coverage, late = metric(weighing(seen, POINTER, 0.0), "coverage"), 0
+    while coverage.outcome is not Outcome.FAIL and late < 60:
+        late += 1
+        seen.append(on("v2", 20_000 + late, pairs={"coverage": (0.0, 1.0)}))
+        coverage = metric(weighing(seen, POINTER, 0.0), "coverage")
+    assert coverage.outcome is Outcome.FAIL
+    assert late >= 23
+    assert coverage.reason.startswith(
+        f"lately: -1.000 over the last {late} questions asked of both of {20_000 + late}:"
+    )
+    assert coverage.low > -0.05  # all of its life taken together, it still looks fine
+    assert not coverage.advisory
+    assert coverage == metric(weighed(seen), "coverage")  # beginning anew finds what going on found
+
+
+@pytest.mark.parametrize("name", [name for name, live in LIVE.items() if live.binds is not Binds.NEVER])
+def test_any_metric_that_may_turn_back_does_so_for_a_late_collapse(name: str) -> None:
+    # 3,000 of each were alike; the mean of the whole life is -100 / 3,100 = -.032, which is tolerated.
+    good = [each for i in range(3_000) for each in (on("v1", i), on("v2", i))]
+    values, pairs = (GOOD, {**ALIKE, name: (0.0, 1.0)}) if LIVE[name].paired else ({**GOOD, name: 0.0}, ALIKE)
+    lost = [Observation(f"v2-{i}", 0.0, "v2", values, pairs) for i in range(3_000, 3_100)]
+    late = [each for i, canary in enumerate(lost, start=3_000) for each in (on("v1", i), canary)]
+    assert metric(weighed(good), name).outcome is Outcome.PASS
+    seen = weighed([*good, *late])
+    assert [m.metric for m in seen.metrics if m.outcome is Outcome.FAIL] == [name]
+    assert metric(seen, name).reason.startswith("lately: ")
+    assert seen.outcome is Outcome.FAIL
+
+
+def test_an_outage_of_both_versions_after_a_good_time_does_not_turn_the_canary_back() -> None:
+    good = [each for i in range(1_000) for each in (on("v1", i), on("v2", i))]
+    outage = [on(version, i, success=0.0) for i in range(1_000, 1_200) for version in ("v1", "v2")]
+    assert metric(weighed([*good, *outage]), "success").outcome is not Outcome.FAIL
+
+
+def test_a_late_drop_that_is_tolerated_is_no_failure() -> None:
+    # .02 on each of 2,000 questions after 3,000 good ones: certain by then, and within max_drop.
+    seen = [on("v2", i, pairs={"coverage": (0.78 if i >= 3_000 else 0.8, 0.8)}) for i in range(5_000)]
+    assert metric(weighed(seen), "coverage").outcome is Outcome.PASS

@@ -1,12 +1,27 @@
 """Bounds that hold after every look: the wealth on paper, a slow twin, exact expectations, simulated coverage."""
 
 from itertools import product
-from math import ceil, exp, log, sqrt
+from math import ceil, exp, log, pi, sqrt
 
 import numpy as np
 import pytest
 
-from eval.sequences import MOST, ROWS, Difference, Floats, Imagined, Wealth, dropped, nulls, unchanged
+from eval.sequences import (
+    ALIVE,
+    INTERVAL,
+    MOST,
+    ROWS,
+    Alarm,
+    Difference,
+    Floats,
+    Imagined,
+    Restarts,
+    Wealth,
+    dropped,
+    nulls,
+    share,
+    unchanged,
+)
 
 ALPHA = 0.05
 DROP = 0.05
@@ -215,3 +230,91 @@ def test_both_bounds_hold_at_every_moment_together(mean: float) -> None:
         outside_high += known.high <= mean
     assert outside_low / RUNS <= MOST_CROSSED
     assert outside_high / RUNS <= MOST_CROSSED
+
+
+# ---------------------------------------------------------------------------------------------- fresh starts
+
+
+LATELY = ALPHA / 16  # half of what one of eight alarms may use
+
+
+def alarm(observed: Floats, *, null: float = 0.0, alpha: float = LATELY, least: float = DROP) -> Alarm | None:
+    starts = Restarts(null, dropped(DROP), alpha, least)
+    starts.add(observed)
+    return starts.alarm
+
+
+def test_the_shares_of_all_fresh_starts_are_one_in_all() -> None:
+    # What is missing after n of them is 6 / pi^2 times the rest of the sum of 1 / j^2, between 1 / (n + 1) and 1 / n.
+    missing = 1.0 - sum(share(number) for number in range(1, 1_001))
+    assert 6.0 / pi**2 / 1_001 <= missing <= 6.0 / pi**2 / 1_000
+
+
+def test_the_first_alarm_is_that_of_the_definition() -> None:
+    random = np.random.default_rng(12)
+    observed = random.choice([-1.0, 0.0, 1.0], p=[0.05, 0.9, 0.05], size=5 * INTERVAL + 60)
+    observed[-100:] = random.choice([-1.0, 0.0, 1.0], p=[0.02, 0.5, 0.48], size=100)
+    alarms = []
+    for number in range(1, 6):
+        part = observed[number * INTERVAL : (number + ALIVE) * INTERVAL]
+        enough, rich = log(1.0 / (LATELY * 6.0 / (pi * number) ** 2)), False
+        for n, wealth in enumerate(slow_log_wealth(0.0, dropped(DROP), part), start=1):
+            rich = rich or wealth >= enough
+            if rich and part[:n].sum() >= DROP * n:
+                alarms.append((number * INTERVAL + n, n, float(part[:n].mean())))
+    upto, n, mean = min(alarms)
+    found = alarm(observed)
+    assert found == Alarm(pytest.approx(mean), n, upto)
+    assert upto > 5 * INTERVAL - 40
+
+
+def test_an_alarm_is_the_same_in_pieces_of_any_size_and_stays() -> None:
+    observed = np.concatenate([np.zeros(6 * INTERVAL + 30), np.ones(60), -np.ones(2 * INTERVAL)])
+    whole = alarm(observed)
+    assert whole is not None
+    for size in (1, 7, INTERVAL, INTERVAL + 1):
+        pieces = Restarts(0.0, dropped(DROP), LATELY, DROP)
+        for at in range(0, len(observed), size):
+            pieces.add(observed[at : at + size])
+        assert pieces.alarm == whole
+
+
+def test_nothing_starts_afresh_before_the_first_interval_is_over() -> None:
+    assert alarm(np.ones(INTERVAL)) is None
+    assert alarm(np.ones(INTERVAL + 60)) is not None
+
+
+def test_what_is_certain_but_smaller_than_the_least_raises_no_alarm() -> None:
+    observed = np.full(4 * INTERVAL, 0.04)
+    assert alarm(observed) is None
+    assert alarm(observed, least=0.03) is not None
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_a_drop_of_twenty_points_after_twenty_thousand_good_pairs_is_seen_within_a_few_hundred(noise: float) -> None:
+    # `noise` of the pairs are lost by either side all the time. Without any, ln 15.0 of wealth (see share) takes 23
+    # losses at the highest bet, in one pair of five: 115 pairs.
+    waited = []
+    for run in range(20):
+        random = np.random.default_rng((13, run))
+        good = random.choice([-1.0, 0.0, 1.0], p=[noise, 1.0 - 2.0 * noise, noise], size=20_000)
+        bad = random.choice([-1.0, 0.0, 1.0], p=[noise, 0.8 - 2.0 * noise, 0.2 + noise], size=500)
+        found = alarm(np.concatenate([good, bad]))
+        assert found is not None
+        assert found.mean >= DROP
+        waited.append(found.upto - 20_000)
+    assert min(waited) >= 23
+    assert float(np.median(waited)) <= 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_the_whole_life_and_all_fresh_starts_together_alarm_wrongly_in_at_most_alpha_of_the_runs(name: str) -> None:
+    values, shares = DISTRIBUTIONS[name]
+    mean = float(np.dot(values, shares))
+    crossed = 0
+    for run in range(RUNS):
+        observed = np.random.default_rng((14, run)).choice(values, size=12 * INTERVAL, p=shares)
+        in_all = Wealth([mean], dropped(DROP)).add(observed)[:, 0].max() >= log(2.0 / ALPHA)
+        crossed += in_all or alarm(observed, null=mean, alpha=ALPHA / 2.0, least=-1.0) is not None
+    assert crossed / RUNS <= MOST_CROSSED
