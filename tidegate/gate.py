@@ -1,5 +1,6 @@
 """`tidegate gate`: may this version reach people? Measures what is missing, judges every gate, records the decision."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,13 +22,17 @@ OUTCOME_CODES = {
     Outcome.FAIL: Code.REFUSED,
 }
 NEXT = {
-    Outcome.PASS: "let people try it with tidegate canary {version} --auto, or give it to all with tidegate promote "
-    "{version}",
+    Outcome.PASS: "let people try it with tidegate canary {version} --auto{questions}, or give it to all with tidegate "
+    "promote {version}{questions}",
     Outcome.INCONCLUSIVE: "ask more questions (evaluation.questions, or a larger set): nobody can tell from these",
     Outcome.ERROR: "mend what kept it from being measured and decide again",
-    Outcome.FAIL: "people keep what they have: see what changed with tidegate compare {baseline} {version}",
+    Outcome.FAIL: "people keep what they have: see what changed with tidegate compare {baseline} {version}{questions}",
 }
-FIRST = "nobody gets it: mend the corpus, the settings or the questions, and decide again"
+# With nothing to compare it with, there is nothing for a canary to stand beside either.
+FIRST = NEXT | {
+    Outcome.PASS: "give it to people with tidegate promote {version}{questions}",
+    Outcome.FAIL: "nobody gets it: mend the corpus, the settings or the questions, and decide again",
+}
 
 
 def gate(
@@ -63,19 +68,20 @@ def gate(
     if as_json:
         say_json(_as_json(decision, compared, len(asked)))
     else:
-        _say(decision, len(asked))
+        _say(decision, len(asked), questions)
     return OUTCOME_CODES[decision.outcome]
 
 
-def _say(decision: Decision, n: int) -> None:
+def _say(decision: Decision, n: int, questions: Path | None) -> None:
     bound, outcome = decision.binding, decision.outcome
     for verdict in decision.verdicts:
         say(f"{verdict.outcome.name:<12} {verdict.gate}: {verdict.reason}{' (advisory)' if verdict.advisory else ''}")
     versus = f" against {bound.baseline}" if bound.baseline else ", the first"
     run = f", run {decision.run_id}" if decision.run_id else ""
     say(f"{outcome.name}: version {bound.version}{versus}, {n} questions of set {bound.dataset}{run}")
-    first = outcome is Outcome.FAIL and not bound.baseline
-    say(f"Next: {FIRST if first else NEXT[outcome].format(version=bound.version, baseline=bound.baseline)}")
+    named = f" --questions {shlex.quote(str(questions))}" if questions else ""  # or the move is about another set
+    to_do = (NEXT if bound.baseline else FIRST)[outcome]
+    say(f"Next: {to_do.format(version=bound.version, baseline=bound.baseline, questions=named)}")
 
 
 def _as_json(decision: Decision, compared: "Compared | None", n: int) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -75,10 +76,22 @@ def test_a_first_version_is_held_to_its_floors_alone(
     assert re.search(r"^PASS +recall@6 floor: 0\.\d+ ", out, re.MULTILINE)
     assert re.search(r"^INCONCLUSIVE +recall@6 max_drop: no baseline: .* \(advisory\)$", out, re.MULTILINE)
     assert f"PASS: version {version}, the first, 40 questions of set " in out
-    assert f"Next: let people try it with tidegate canary {version} --auto" in out
+    assert f"Next: give it to people with tidegate promote {version}\n" in out
     (decision,) = decisions(settings, version)
     assert decision.outcome is Outcome.PASS
     assert decision.binding.baseline is None
+
+
+def test_the_next_command_names_the_question_set_that_was_named(
+    here: Path, library: tuple[Settings, str], capsys: Capture
+) -> None:
+    settings, version = library
+    questions = shutil.copy(questions_path(settings), here / "my questions.jsonl")
+    assert main(["gate", "--questions", str(questions), *gates(), *to(settings)]) == Code.DONE
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("Next: "))
+    command = shlex.split(line.partition("tidegate ")[2])
+    assert command == ["promote", version, "--questions", str(questions)]
+    assert main([*command, *gates(), *to(settings)]) == Code.DONE
 
 
 def test_a_floor_that_is_missed_ends_with_1_and_is_recorded_too(
