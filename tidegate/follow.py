@@ -5,13 +5,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from domain.canary import UNDECIDED, Step
-from domain.errors import BadRequest
+from domain.errors import BadRequest, StorageError
+from domain.ports import IndexRegistry
 from domain.releases import Evidence, Outcome, Rollout, Verb
 from tidegate.console import Code, note, say, say_json
 from tidegate.observe import more_requests
 from tidegate.who import who
 
 if TYPE_CHECKING:
+    from domain.ports import IndexRegistry
     from domain.releases import Move
     from tidegate.settings import Settings
     from tidegate.watching import Look
@@ -37,11 +39,21 @@ def follow(settings: "Settings", rollout: Rollout, as_json: bool) -> Code:
 
     def over(seconds: float) -> bool:
         time.sleep(seconds)
-        return lookout.registry.rollout().began != rollout.began
+        return decided(lookout.registry, rollout)
 
     note(f"watching canary {rollout.canary}; `tidegate observe` has the numbers; Ctrl-C ends only the watching")
     run(watch, over, settings.canary.every_s, note, Waiting(note))
     return ended(settings, rollout, as_json)
+
+
+def decided(registry: IndexRegistry, rollout: Rollout) -> bool:
+    """True when the canary of `rollout` is with people no more, or only another time. While nobody can read the pointer
+    nobody knows: a file server that is away for a moment must not end a watch.
+    """
+    try:
+        return registry.rollout().began != rollout.began
+    except StorageError:
+        return False
 
 
 class Waiting:

@@ -1,12 +1,14 @@
 """What a person who waits for a canary is told: one short line, and only when there is news."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from domain.canary import Advice, Step
 from domain.releases import Evidence, LiveMetric, Outcome, Rollout
-from tidegate.follow import Waiting
+from retrieval.registry import FolderRegistry
+from tidegate.follow import Waiting, decided
 from tidegate.watching import Look
 
 LONG = "Not decided: success: +0.000 over 40 matched pairs; within_slo: -0.010 over 40 matched pairs"
@@ -88,3 +90,14 @@ def test_another_share_and_another_outcome_are_news(waiting: Waiting, told: list
 def test_what_is_no_waiting_is_told_by_whoever_makes_the_move(waiting: Waiting, told: list[str]) -> None:
     waiting(look(100, metric("success", Outcome.PASS), step=Step.PROMOTE))
     assert told == []
+
+
+def test_a_pointer_that_cannot_be_read_for_a_moment_ends_no_watch(tmp_path: Path) -> None:
+    pointer = tmp_path / "rollout.json"
+    watched = Rollout("v1", "v2", 0.05, None, 5, 5, True)
+    begun = '{"stable": "v1", "canary": "v2", "share": 0.05, "revision": 5, "began": 5}'
+    over = []
+    for content in (begun, "{", begun, '{"stable": "v1", "revision": 6}'):
+        pointer.write_text(content)
+        over.append(decided(FolderRegistry(tmp_path), watched))
+    assert over == [False, False, False, True]
