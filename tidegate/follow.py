@@ -13,7 +13,6 @@ from tidegate.observe import more_requests
 from tidegate.who import who
 
 if TYPE_CHECKING:
-    from domain.ports import IndexRegistry
     from domain.releases import Move
     from tidegate.settings import Settings
     from tidegate.watching import Look
