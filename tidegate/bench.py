@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from load.closed_loop import Request, Result
     from tidegate.settings import Settings
 
-PASSAGES = 5_000
-LIBRARY_DOCUMENTS = 700
-CHUNK_TOKENS = 60  # cuts the generated library into about PASSAGES passages
+LIBRARY_DOCUMENTS, CHUNK_TOKENS = 700, 60  # together about 5,000 passages
 
 Seconds = Annotated[float, typer.Option(min=1, max=600, help="Seconds per measurement, after a warm-up.")]
 
