@@ -181,9 +181,8 @@ class Track:
 
     def one(self, on_canary: bool, value: object, trace_id: str) -> None:
         """One version's value; None is "not eligible" and counts nowhere."""
-        if value is None or not self._valid(value, trace_id):
+        if value is None or (number := self._number(value, trace_id)) is None:
             return
-        number = float(value)  # type: ignore[arg-type]  # _valid has seen that it is a number
         (self._canary if on_canary else self._stable).add(number)
         if on_canary and self._broken is not None:
             self._failures.append(1.0 - number)
@@ -196,8 +195,8 @@ class Track:
         if not isinstance(values, tuple | list) or len(values) != 2:
             self._bad = self._bad or f"{values!r} of trace {trace_id} is not a pair"
             return
-        if all(self._valid(value, trace_id) for value in values):
-            canary, stable = map(float, values)
+        canary, stable = (self._number(value, trace_id) for value in values)
+        if canary is not None and stable is not None:
             self._canary.add(canary)
             self._stable.add(stable)
             self._fresh.append(canary - stable)
@@ -281,12 +280,13 @@ class Track:
         fine = self._stable.mean is None or self._stable.mean >= BROKEN_SHARE
         return fine and self._broken is not None and float(self._broken.best[0]) >= self.enough
 
-    def _valid(self, value: object, trace_id: str) -> bool:
-        # NaN is no number in 0..1 either: every comparison with it is false.
+    def _number(self, value: object, trace_id: str) -> float | None:
+        """The value as a number; None, which is remembered, for what is no number in 0..1."""
+        # NaN is none either: every comparison with it is false.
         if isinstance(value, int | float) and 0.0 <= value <= 1.0:
-            return True
+            return float(value)
         self._bad = self._bad or f"{value!r} of trace {trace_id} is not a number in 0..1"
-        return False
+        return None
 
 
 @dataclass(slots=True)
