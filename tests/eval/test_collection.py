@@ -230,7 +230,7 @@ def test_public_collections_become_questions(name: str, questions: int, null: in
     collections = os.environ.get("TIDEGATE_DATA")
     if not collections:
         pytest.skip("TIDEGATE_DATA does not name the folder of the public collections")
-    loaded = load_questions(Path(collections) / name, READER)
+    loaded = load_questions(Path(collections) / "data" / name, READER)
     assert len(loaded) == questions
     assert sum(question.type == "null" for question in loaded) == null
     assert sum(question.slice == "frozen" for question in loaded) == frozen

@@ -32,7 +32,7 @@ def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         collections = os.environ.get("TIDEGATE_DATA")
         if not collections:
             pytest.skip("TIDEGATE_DATA does not name the folder of the public collections")
-        library = Library.of(Path(collections).absolute() / request.param)
+        library = Library.of(Path(collections).absolute() / "data" / request.param)
     return release(Operator(tmp_path_factory.mktemp("release"), free_port()), library)
 
 
