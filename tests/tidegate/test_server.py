@@ -363,11 +363,14 @@ def test_a_port_taken_between_check_and_start_is_told_by_number(here: Path) -> N
 def test_an_interrupt_while_a_server_starts_ends_it(ours: Settings) -> None:
     before, begun = children(), list[int]()
 
-    def interrupt() -> None:
-        begun.extend(children() - before)
+    def interrupt() -> None:  # soon after there is a process: it has no version to serve and ends by itself
+        while not (new := children() - before):
+            time.sleep(0.01)
+        time.sleep(0.1)
+        begun.extend(new)
         os.kill(os.getpid(), signal.SIGINT)
 
-    threading.Timer(0.3, interrupt).start()
+    threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
         starting.launch(ours, sets(ours.data_dir), lambda _: None)
     assert begun
