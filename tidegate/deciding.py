@@ -42,13 +42,15 @@ def gate(
     """The decision about `version`, recorded, and the comparison it rests on; None when it could not be measured.
 
     What the questions can detect is told before anything is judged, so that nobody reads it in the light of the
-    outcome; notes are about what went otherwise than wished. Nothing that was measured before is asked again.
+    outcome; notes are about what went otherwise than wished. Nothing that was measured before is asked again. Raises
+    StorageError when the version's folder is not what its name says.
     """
     from tidegate.compose import make_registry
     from tidegate.tracking import follow, prepare
 
     prepare(settings)
     registry = make_registry(settings)
+    registry.verify(version)  # replies that are kept may be those of a folder that was whole
     bound = binding(settings, version, questions, against(registry.rollout(), version))
     try:
         compared = compare(settings, bound, questions, report, note)

@@ -257,6 +257,21 @@ def test_only_a_version_that_is_not_good_enough_ends_with_1(
     assert "bug" not in err
 
 
+def test_a_folder_damaged_after_it_was_measured_passes_no_gate(
+    here: Path, library: tuple[Settings, str], capsys: Capture
+) -> None:
+    settings, version = library
+    assert main(["gate", *gates(), *to(settings)]) == Code.DONE
+    damaged = next(path for path in sorted(make_registry(settings).folder(version).rglob("*.npy")))
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"!")
+    capsys.readouterr()
+    assert main(["gate", *gates(), *to(settings)]) == Code.NOT_MEASURED
+    out, err = capsys.readouterr()
+    assert version in err
+    assert "PASS" not in out
+    assert len(decisions(settings, version)) == 1
+
+
 def test_each_outcome_has_its_exit_code() -> None:
     assert {outcome.name: int(code) for outcome, code in OUTCOME_CODES.items()} == {
         "PASS": 0,
