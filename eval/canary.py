@@ -1,7 +1,9 @@
 """Live observations to Evidence: is the canary worse than stable, as good as stable, or can nobody tell yet?
 
 What the evidence asks for is domain/canary.py; the bounds are sequences.py. Nothing here looks at the clock. The
-false alarms of a whole canary, watched after every request for as long as it runs, are at most `LiveRules.alpha`.
+false alarms of a whole canary, watched after every request for as long as it runs, are at most `LiveRules.alpha` while
+requests of a session are as unlike as any. In sessions of three that correlate by .3, `success` alone fails wrongly in
+.04 of 300 simulated canaries (.00 without sessions), and passes when worse by 5 points in .12 of 200 (.04 without).
 """
 
 from bisect import bisect_left, insort
