@@ -6,6 +6,7 @@ Which process that is, and that it is ours, is said in server.py; how one is sta
 import os
 import shutil
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -31,12 +32,11 @@ def end(settings: "Settings", there: Server) -> None:
     if process is not None:
         try:
             process.terminate()
-            process.wait(STOP_S)
+            if not _gone(there, STOP_S):
+                process.kill()
+                _gone(there, STOP_S)
         except psutil.NoSuchProcess:
             pass
-        except psutil.TimeoutExpired:
-            process.kill()
-            process.wait(STOP_S)
         except psutil.AccessDenied as error:
             raise Forbidden(
                 f"Process {there.pid}, which serves {there.url}, belongs to another user: end it as that user."
@@ -46,6 +46,16 @@ def end(settings: "Settings", there: Server) -> None:
     if folder.name.startswith("tidegate-") and (folder / "token").is_file():  # a damaged record must not cost a folder
         shutil.rmtree(folder, ignore_errors=True)
     forget(settings, there.pid)
+
+
+def _gone(there: Server, within_s: float) -> bool:
+    """True as soon as the server has ended, also while whoever started it has not taken note of that yet."""
+    deadline = time.monotonic() + within_s
+    while there.alive:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 @contextmanager

@@ -240,6 +240,15 @@ def test_the_next_start_clears_up_after_a_server_that_was_killed(ours: Settings)
     assert not server.record_path(ours).exists()
 
 
+def test_a_server_whose_starter_takes_no_note_of_its_end_has_ended(ours: Settings) -> None:
+    starts = f"import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', {SLEEP!r}]).pid, flush=True); "
+    with process(starts + SLEEP) as starter:
+        assert starter.stdout
+        there = Server.of(int(starter.stdout.readline()), "http://127.0.0.1:1")
+        ending.end(ours, there)
+        assert not there.alive
+
+
 def test_status_without_a_server_ends_with_1_and_names_the_versions(here: Path, capsys: Capture) -> None:
     data_dir, version = served(here)
     capsys.readouterr()
