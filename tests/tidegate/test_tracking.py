@@ -244,19 +244,6 @@ class TestTrouble:
         assert [run.info.status for run in runs(self.folder)] == ["KILLED"]
         assert self.waiting() == 1
 
-    def test_a_ctrl_c_in_the_middle_marks_the_run_as_killed_and_keeps_the_evaluation(self) -> None:
-        self.keep_much()
-        code = "import sys; from pathlib import Path; from tests.tidegate.test_tracking import settings; "
-        code += "from tidegate.tracking import resend; resend(settings(Path(sys.argv[1])))"
-        with self.once_begun([sys.executable, "-c", code, str(self.folder)], "") as person:
-            person.send_signal(signal.SIGINT)
-            assert person.wait(BOUND_S) == -signal.SIGINT
-        deadline = time.monotonic() + BOUND_S
-        while [run.info.status for run in runs(self.folder)] == ["RUNNING"] and time.monotonic() < deadline:
-            time.sleep(0.5)
-        assert [run.info.status for run in runs(self.folder)] == ["KILLED"]
-        assert self.waiting() == 1
-
     def keep_much(self) -> None:
         """An evaluation waits that has so many numbers that it takes seconds to write them."""
         number = evaluation().metrics["recall@6"][""]
