@@ -1,7 +1,6 @@
 """Trouble with the tracker ends in time, loses nothing, decides nothing, and shows nobody what they may not see."""
 
 import json
-import signal
 import socket
 import sqlite3
 import subprocess
