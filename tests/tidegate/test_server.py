@@ -369,6 +369,15 @@ def test_a_port_taken_between_check_and_start_is_told_by_number(here: Path) -> N
     assert not server.record_path(settings(data_dir)).exists()
 
 
+@pytest.fixture
+def at_a_terminal() -> Iterator[None]:
+    """Ctrl-C interrupts, also where a shell started the tests in the background, which leaves it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("at_a_terminal")
 def test_an_interrupt_while_a_server_starts_ends_it(ours: Settings) -> None:
     before, begun = children(), list[int]()
 

@@ -1,6 +1,7 @@
 """Trouble with the tracker ends in time, loses nothing, decides nothing, and shows nobody what they may not see."""
 
 import json
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -240,6 +241,21 @@ class TestTrouble:
         with self.sender_in_the_middle() as sender:
             sender.terminate()  # what a Ctrl-C becomes, and the end of its time
             assert sender.wait(BOUND_S) == GAVE_UP
+        assert [run.info.status for run in runs(self.folder)] == ["KILLED"]
+        assert self.waiting() == 1
+
+    def test_a_ctrl_c_in_the_middle_marks_the_run_as_killed_and_keeps_the_evaluation(self) -> None:
+        self.keep_much()
+        # A shell starts what runs in the background with Ctrl-C ignored, and that is handed down; a person's is not.
+        code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        code += "from pathlib import Path; from tests.tidegate.test_tracking import settings; "
+        code += "from tidegate.tracking import resend; resend(settings(Path(sys.argv[1])))"
+        with self.once_begun([sys.executable, "-c", code, str(self.folder)], "") as person:
+            person.send_signal(signal.SIGINT)
+            assert person.wait(BOUND_S) == -signal.SIGINT
+        deadline = time.monotonic() + BOUND_S
+        while [run.info.status for run in runs(self.folder)] == ["RUNNING"] and time.monotonic() < deadline:
+            time.sleep(0.5)
         assert [run.info.status for run in runs(self.folder)] == ["KILLED"]
         assert self.waiting() == 1
 
