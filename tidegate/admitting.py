@@ -42,7 +42,8 @@ def build_and_admit(
     releases = Releases(make_registry(settings), lambda v, baseline: binding(settings, v, asked, baseline))
     decision = decision_about(settings, releases, built.version.id, asked, forced, report)
     check_admitted(decision, releases.registry.rollout())
-    rollout = bring(settings, releases, decision, at_once=at_once or bool(decision.forced))
+    # Only who forces it now wants it for everybody: an earlier force may have been for a canary, even one turned back.
+    rollout = bring(settings, releases, decision, at_once=at_once or bool(forced and decision.forced))
     offer(settings, own if corpus is not None else own or questions_path(settings))
     return rollout
 
@@ -65,7 +66,7 @@ def decision_about(
 
     served = releases.served(version, against(releases.registry.rollout(), version))
     about_it = [d for d in releases.registry.decisions(version) if d.binding == served]
-    if about_it and admits(about_it[-1]) and not untracked(settings, about_it[-1].run_id):
+    if about_it and about_it[-1].admits and not untracked(settings, about_it[-1].run_id):
         note(f"{version} was decided about on {about_it[-1].decided_at}, and nothing has changed since")
         return about_it[-1]
     if asked:
@@ -81,14 +82,9 @@ def decision_about(
     return releases.force(version, forced)
 
 
-def admits(decision: Decision) -> bool:
-    """True when a version may reach people on it."""
-    return decision.outcome is Outcome.PASS or bool(decision.forced)
-
-
 def check_admitted(decision: Decision, rollout: Rollout) -> None:
     """Raises NotAdmitted, with what was missed and the ways out, unless the decision admits its version."""
-    if admits(decision):
+    if decision.admits:
         return
     binding = [v for v in decision.verdicts if not v.advisory and v.outcome is not Outcome.PASS]
     missed = "; ".join(f"{v.gate}: {v.reason}" for v in binding) or "no gate was measured"

@@ -8,10 +8,14 @@ import pytest
 
 from domain.errors import NotAdmitted
 from domain.releases import Outcome, Rollout, Verb
+from domain.releasing import Releases
 from eval.questions import load
 from tests.tidegate.tiny import settings, write_corpus
 from tidegate.admitting import build_and_admit, trial
+from tidegate.build import build_version
 from tidegate.compose import make_registry
+from tidegate.evaluate import question_set
+from tidegate.measuring import binding
 from tidegate.settings import Settings
 from tidegate.up import example_question, with_question_set
 
@@ -145,6 +149,23 @@ def test_the_same_again_leaves_the_canary_where_it_is(corpus: Path, here: Path) 
     rewrite(corpus)
     rollout = admitted(ours, corpus)
     assert admitted(ours, corpus) == rollout
+
+
+@pytest.mark.parametrize("turned_back", [False, True])
+def test_what_was_forced_for_a_canary_is_not_given_to_everybody_later(
+    corpus: Path, here: Path, turned_back: bool
+) -> None:
+    ours = library(here)
+    first = admitted(ours, corpus).stable
+    rewrite(corpus)
+    asked = question_set(ours, None)
+    releases = Releases(make_registry(ours), lambda version, baseline: binding(ours, version, asked, baseline))
+    second = build_version(ours, corpus, lambda *_: None, groups="").version.id
+    releases.begin(second, 0.05, "a test", force=True, reason="only for a few")
+    if turned_back:
+        releases.roll_back("a test", "worse")
+    after = admitted(ours, corpus)
+    assert (after.stable, after.canary, after.share) == (first, second, 0.05)
 
 
 def test_a_newer_version_takes_the_place_of_the_canary(corpus: Path, here: Path) -> None:
