@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from domain.errors import CorpusError
-from domain.releases import Outcome
 from tidegate.config import AsJson
 from tidegate.console import Code, loaded, note, say, say_json
 from tidegate.progress import Report, progress
@@ -77,7 +76,7 @@ def versions(ctx: typer.Context, as_json: AsJson = False) -> None:
 def admitting(version: str, ledger: "Sequence[Move]", decisions: "Sequence[Decision]") -> "Decision | None":
     """The decision on which a version last went to people; before that, the latest on which it could; or None."""
     used = [m.decision for m in ledger if m.decision is not None and m.decision.binding.version == version]
-    known = used or [d for d in decisions if d.outcome is Outcome.PASS or d.forced]
+    known = used or [d for d in decisions if d.admits]
     return known[-1] if known else None
 
 
