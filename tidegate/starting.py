@@ -96,17 +96,22 @@ def launch(settings: "Settings", arguments: Sequence[str], waiting: Callable[[st
                 waiting(why)
             time.sleep(0.25)
     except BaseException:
-        with undisturbed():
-            end(settings, mine)
-            child.wait()
+        _ended(settings, mine, child)
         raise
-    end(settings, mine)
+    _ended(settings, mine, child)
     reason = _last_words(log, begins)
     if code is None:
         raise NotReady(f"The server was not ready within {START_S:g} s: {reason} {log} may say more.")
     if code < 0:
         raise NotReady(f"The server was ended by {signal.Signals(-code).name} while it started, see {log}: {reason}")
     raise NotReady(f"The server did not start: {reason}")
+
+
+def _ended(settings: "Settings", mine: Server, child: "subprocess.Popen[bytes]") -> None:
+    """Nothing is left running when this returns, however impatient somebody is meanwhile."""
+    with undisturbed():
+        end(settings, mine)
+        child.wait()
 
 
 def _last_words(log: Path, begins: int) -> str:
