@@ -51,9 +51,9 @@ def widen(rollout: Rollout, decision: Decision, served: Binding, share: float) -
     _check_share(share)
     if rollout.canary is None:
         raise BadRequest("There is no canary to widen: begin one first.", "version")
-    _check_admitted(decision, served)
     if share <= rollout.share:
         raise BadRequest(f"The canary already has {rollout.share:g} of the sessions: name a larger share.", "share")
+    _check_admitted(decision, served)
     return _next(rollout, share=share)
 
 
@@ -62,9 +62,9 @@ def promote(rollout: Rollout, decision: Decision, served: Binding) -> Rollout:
     version = decision.binding.version
     if version == rollout.stable:
         return rollout
-    _check_admitted(decision, served)
     if rollout.canary not in (None, version):
         raise BadRequest(f"Version {rollout.canary} is the canary: promote it or roll it back first.", "version")
+    _check_admitted(decision, served)
     return _next(rollout, stable=version, previous=rollout.stable, **_NO_CANARY)
 
 

@@ -213,6 +213,16 @@ def test_a_canary_needs_a_stable_version_and_an_empty_place() -> None:
         begin_canary(Rollout("v2"), PASSED, SERVED, 0.1)
 
 
+def test_nobody_is_sent_to_decide_about_a_move_that_can_never_be_made() -> None:
+    canary = begin_canary(STABLE, PASSED, SERVED, 0.25)
+    refused = failed(Outcome.FAIL)
+    with pytest.raises(BadRequest, match="name a larger share"):
+        widen(canary, refused, SERVED, 0.1)
+    other = replace(SERVED, version="v3")
+    with pytest.raises(BadRequest, match="v2 is the canary"):
+        promote(canary, replace(refused, binding=other), other)
+
+
 def test_widening_never_narrows() -> None:
     with pytest.raises(BadRequest, match=r"already has 0\.2"):
         widen(Rollout("v1", "v2", 0.2), PASSED, SERVED, 0.2)
