@@ -10,6 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
+from domain.calibration import relevance
 from domain.errors import StageFailed, TidegateError, UpstreamInterrupted
 from domain.naming import Naming
 from domain.packing import pack
@@ -184,13 +185,15 @@ class _Run:
         if reranker and hits:
             started = self.clock()
             try:
-                hits, reranked = await reranker.rerank(query, hits), True
+                ranked = await reranker.rerank(query, hits)
+                hits, reranked = ranked.hits, True
+                self.notes.extend(ranked.notes)
             except StageFailed as error:
                 self.notes.append(f"reranker failed ({error.code}): fused order kept")
             self.took("rerank", started)
-        hits = hits[:k]
+        chance, hits = relevance(hits, self.rules.calibration), hits[:k]
         candidates = tuple((self.naming.scrub(hit.chunk.id), hit.score) for hit in hits)
-        self.rounds.append(RetrievalRound(self.visible(query), k, candidates, reranked))
+        self.rounds.append(RetrievalRound(self.visible(query), k, candidates, reranked, relevance=chance))
         return hits
 
     async def paraphrase(self, query: Query) -> Query:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from domain.evaluation import Evaluation
 from domain.prompt import PromptPlan
 from domain.releases import Decision, IndexVersion, Kept, Move, Observation, Rollout
-from domain.types import Chunk, Delta, Draft, Hit, Mode, Query, Retrieval, Rewrite, Scope, Trace, Turn
+from domain.types import Chunk, Delta, Draft, Hit, Mode, Query, Reranking, Retrieval, Rewrite, Scope, Trace, Turn
 
 Vectors = Any  # numpy float32 [n, dimensions], rows of unit length; the domain imports no array library
 
@@ -46,8 +46,12 @@ class Retriever(Protocol):
 class Reranker(Protocol):
     """Reorders hits by reading question and passage together."""
 
-    async def rerank(self, query: Query, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-        """A permutation of `hits` with new scores and ranks: never more, never fewer."""
+    async def rerank(self, query: Query, hits: Sequence[Hit], within_s: float | None = None) -> Reranking:
+        """A permutation of `hits` with new scores and ranks: never more, never fewer.
+
+        What cannot be read within `within_s` seconds (None: as long as the reranker itself allows) keeps its order
+        below what was read, and the notes say so. Cancelling the call drops the work that has not begun.
+        """
         ...
 
 
@@ -73,9 +77,12 @@ class Stages:
 
 
 class Embedder(Protocol):
-    """Texts to unit vectors. `tag` pins model, weights and pooling: equal tags mean comparable vectors."""
+    """Texts to unit vectors. `tag` pins model, weights and pooling: equal tags mean comparable vectors. `runtime` names
+    what computes them, where that decides their last bits: with tag and runtime equal, equal texts get equal bits.
+    """
 
     tag: str
+    runtime: str  # empty where the tag says it all
     dimensions: int
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:

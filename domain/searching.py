@@ -30,9 +30,10 @@ async def search(
     n = max(k, rerank_depth) if stages.reranker else k
     found = await stages.retriever.retrieve(query, scope, version, n, mode)
     stage_ms["retrieve"] = round((clock() - started) * 1000, 3)
-    hits = found.hits
+    hits, notes = found.hits, found.notes
     if stages.reranker and hits:
         started = clock()
-        hits = await stages.reranker.rerank(query, hits)
+        ranked = await stages.reranker.rerank(query, hits)
+        hits, notes = ranked.hits, (*notes, *ranked.notes)
         stage_ms["rerank"] = round((clock() - started) * 1000, 3)
-    return replace(found, hits=hits[:k]), stage_ms
+    return replace(found, hits=hits[:k], notes=notes), stage_ms

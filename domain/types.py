@@ -7,6 +7,10 @@ policies.py and rollout.py, the main path in answering.py.
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from domain.calibration import Calibration
 
 # ---------------------------------------------------------------------------------------------- who is asking
 
@@ -109,11 +113,22 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True)
+class PassageTokens:
+    """A passage as a tokenizer cut it when the version was built: `ids` are little-endian int32, special ones left out.
+
+    `stamp` names the tokenizer; a scorer with another one must read the text instead.
+    """
+
+    stamp: str
+    ids: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """The one currency of every retrieval stage: a chunk, its score and its rank (from 1) under `method`.
 
     `cosine` and `bm25` say what each first-stage arm thought; None means that arm did not return the chunk, which
-    is different from 0. Scores of different methods are not comparable.
+    is different from 0. Scores of different methods are not comparable. `tokens` are None where the version keeps none.
     """
 
     chunk: Chunk
@@ -122,6 +137,7 @@ class Hit:
     method: str
     cosine: float | None = None
     bm25: float | None = None
+    tokens: PassageTokens | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +149,17 @@ class Retrieval:
 
     hits: tuple[Hit, ...]
     version: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reranking:
+    """A permutation of the hits that were given, with new scores and ranks.
+
+    `notes` says what is less than it could be: hits that were not read in time, passages that were read in part.
+    """
+
+    hits: tuple[Hit, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -193,7 +220,8 @@ class Ask:
 class Rules:
     """Every number and list a policy uses. They arrive from settings; no policy holds a number of its own.
 
-    Counts are chunks unless named otherwise; `trigger_cosine` is the bar under which the best hit is "thin".
+    Counts are chunks unless named otherwise; `trigger_cosine` is the bar under which the best hit is "thin", in cosines
+    of the encoder that searches. `calibration` says what its scores are worth, None where nobody measured it.
     """
 
     k: int
@@ -206,6 +234,7 @@ class Rules:
     history_turns: int
     evidence_token_cap: int
     max_question_chars: int
+    calibration: "Calibration | None" = None
 
 
 # ---------------------------------------------------------------------------------------------- answering
@@ -296,13 +325,17 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetrievalRound:
-    """One retrieval round: what was searched, how many chunks were wanted, what came back, why another followed."""
+    """One retrieval round: what was searched, how many chunks were wanted, what came back, why another followed.
+
+    `relevance` is the chance, 0..1, that the best hit holds evidence on the question; None where it is not calibrated.
+    """
 
     query: Query
     k: int
     candidates: tuple[tuple[str, float], ...]  # (chunk id, score), best first, after reranking
     reranked: bool
     trigger: str = ""
+    relevance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,6 +157,11 @@ async def test_a_failing_reranker_leaves_the_fused_order_and_says_so() -> None:
     assert any("fused order kept" in note for note in given.trace.notes)
 
 
+async def test_what_the_reranker_could_not_read_stands_in_the_trace() -> None:
+    given = await answered(ask("When?"), stages(reranker=ReversingReranker(notes=("1 of 2 hits was not read",))))
+    assert "1 of 2 hits was not read" in given.trace.notes
+
+
 async def test_reranking_decides_which_chunks_are_packed() -> None:
     given = await answered(ask("When?", k=1), stages(reranker=ReversingReranker()))
     assert given.trace.packed == (PUMP.id,)

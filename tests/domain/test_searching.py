@@ -33,3 +33,10 @@ async def test_without_a_reranker_the_fused_order_is_cut_at_k() -> None:
 async def test_a_reranker_that_fails_fails_the_search() -> None:
     with pytest.raises(StageFailed):
         await found(2, replace(STAGES, reranker=ReversingReranker(error=StageFailed("It is gone.", "rerank"))))
+
+
+async def test_what_the_reranker_says_of_its_work_stands_beside_what_the_retriever_says() -> None:
+    retriever = FakeRetriever(hits(A, B, C), notes=("v1 is not open yet",))
+    reranker = ReversingReranker(notes=("1 of 3 hits was not read within 5 ms",))
+    retrieval, _ = await found(2, replace(STAGES, retriever=retriever, reranker=reranker))
+    assert retrieval.notes == ("v1 is not open yet", "1 of 3 hits was not read within 5 ms")
