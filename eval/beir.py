@@ -82,7 +82,7 @@ def score(rankings: Mapping[str, Sequence[str]], qrels: Qrels) -> dict[str, floa
     judged = {query: dict(qrels[query]) for query in _scorable(qrels)}
     if not judged:
         raise CorpusError(f"Nothing can be scored: none of {len(qrels)} judged queries has a relevant document.")
-    run = {query: _falling(rankings.get(query, ())) for query in judged}
+    run = {query: falling(rankings.get(query, ())) for query in judged}
     wanted: dict[str, Any] = {"ndcg@10": nDCG @ 10, "recall@10": R @ 10, "recall@100": R @ 100}  # Any: ir-measures
     found = ir_measures.calc_aggregate(list(wanted.values()), judged, run)
     return {name: round(float(found[measure]), 4) for name, measure in wanted.items()}
@@ -92,7 +92,7 @@ def _scorable(qrels: Qrels) -> list[str]:
     return [query for query, grades in qrels.items() if any(grade > 0 for grade in grades.values())]
 
 
-def _falling(ranking: Sequence[str]) -> dict[str, float]:
-    """Strictly falling scores: whatever rule a tool has for ties, it sees the order people see."""
+def falling(ranking: Sequence[str]) -> dict[str, float]:
+    """Strictly falling scores of the first DEPTH documents: whatever a tool does with ties, it sees this order."""
     order = list(dict.fromkeys(ranking))[:DEPTH]
     return {doc_id: float(len(order) - position) for position, doc_id in enumerate(order)}

@@ -48,6 +48,16 @@ class Observed:
         return "" if isinstance(self.response, Failure) else self.response["status"]
 
     @property
+    def relevance(self) -> float | None:
+        """The chance, as the service put it, that the best passage holds evidence; None where it said nothing, or
+        where passages of earlier turns stand before the best one.
+        """
+        if isinstance(self.response, Failure) or self.question.history or not self.response["consulted"]:
+            return None
+        chance: float | None = self.response.get("relevance")
+        return chance
+
+    @property
     def abstained(self) -> bool:
         """True when the service itself said that the library does not cover the question. A failure says nothing."""
         return self.status == Status.NO_SOURCES

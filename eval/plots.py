@@ -162,6 +162,38 @@ def answer_times(times_ms: Mapping[str, Sequence[float]]) -> "Figure":
         return figure
 
 
+def growth(sizes: Sequence[tuple[int, float, float, float | None]], what: str) -> "Figure":
+    """How p50, p95 and memory grow: (size, p50 ms, p95 ms, MB or None) a point, both axes by powers of ten."""
+    with _styled():
+        figure = _figure(3.6)
+        times, memory = figure.subplots(1, 2)
+        numbers = [size for size, _, _, _ in sizes]
+        for label, colour, place, values in (
+            ("p50", BLUE, -12, [p50 for _, p50, _, _ in sizes]),
+            ("p95", AMBER, 6, [p95 for _, _, p95, _ in sizes]),
+        ):
+            times.plot(numbers, values, color=colour, linewidth=2, marker="o", markersize=4)
+            for number, value in zip(numbers, values, strict=True):
+                told = {"xytext": (0, place), "textcoords": "offset points", "ha": "center", "fontsize": 8}
+                times.annotate(f"{label} {value:.3g}", (number, value), color=colour, **told)
+        known = [(size, mb) for size, _, _, mb in sizes if mb is not None]
+        memory.plot(
+            [size for size, _ in known], [mb for _, mb in known], color=GREEN, linewidth=2, marker="o", markersize=4
+        )
+        for size, mb in known:
+            memory.annotate(f"{mb:.0f}", (size, mb), color=GREEN, xytext=(0, 6), textcoords="offset points", fontsize=8)
+        for axes, title in ((times, f"{what}, ms"), (memory, "resident memory, MB")):
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            axes.margins(0.15)
+            axes.minorticks_off()
+            axes.set_xticks(numbers, [f"{number:,}" for number in numbers])
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            axes.set_title(title, loc="left", fontsize=10)
+            axes.set_xlabel("passages")
+        return figure
+
+
 def png(figure: "Figure") -> bytes:
     """The figure as a PNG file, without a date in it."""
     held = BytesIO()

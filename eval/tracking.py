@@ -12,7 +12,7 @@ Calls may take as long as the server likes: whoever needs a bound runs this in a
 import json
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from hashlib import sha256
@@ -31,7 +31,7 @@ MAX_NAME = 220  # of 250, with room for "difference/" and ".high"
 PER_BATCH = 90  # of 100 parameters or tags, of 1000 metrics
 ALIASES = ("stable", "canary", "candidate")
 
-_EVALUATION, _VERSION = "tidegate.evaluation", "tidegate.index_version"
+_EVALUATION, _VERSION, _TRAINING = "tidegate.evaluation", "tidegate.index_version", "tidegate.training"
 _CREDENTIALS = re.compile(r"(?<=://)[^/?#\s]*@")
 
 
@@ -70,6 +70,36 @@ class MlflowTracker:
                 raise
             # Its end is that of the measurement, or a run that was sent a week later would show a week's work.
             client.set_terminated(run_id, "FINISHED", _ms(evaluation.measured_at))
+            return run_id
+
+    def record_training(
+        self,
+        name: str,
+        digest: str,
+        params: Mapping[str, str],
+        points: Sequence[tuple[str, int, float]],
+        files: Sequence[Path],
+    ) -> str:
+        """The id of the run that holds a training: `points` are (metric, step, value), `digest` names the weights.
+
+        Recording the same weights again gives the same run. Raises StorageError, naming the tracker.
+        """
+        from mlflow.entities import Metric, Param
+
+        with self._speaking() as client:
+            experiment = self._experiment(client)
+            found = _find(client, experiment, f"tags.`{_TRAINING}` = '{digest}'")
+            if found is not None and found.info.status == "FINISHED":
+                return str(found.info.run_id)
+            tags = {_TRAINING: digest, "tidegate.kind": "training"}
+            run_id = str((found or client.create_run(experiment, tags=tags, run_name=name)).info.run_id)
+            client.log_batch(run_id, params=[Param(legal(key), _cut(value)) for key, value in params.items()])
+            metrics = [Metric(legal_path(key), value, 0, step) for key, step, value in points]
+            for start in range(0, len(metrics), 10 * PER_BATCH):
+                client.log_batch(run_id, metrics=metrics[start : start + 10 * PER_BATCH])
+            for file in files:
+                client.log_artifact(run_id, str(file))
+            client.set_terminated(run_id, "FINISHED")
             return run_id
 
     def follow(self, rollout: Rollout, candidate: str | None) -> None:
@@ -185,6 +215,11 @@ def metric_name(metric: str, slice: str = ALL) -> str:
     """`recall_at_6/type:comparison`: pages of MLflow group what stands before the stroke."""
     half = MAX_NAME // 2
     return legal(metric, half) if slice == ALL else f"{legal(metric, half)}/{legal(slice, half)}"
+
+
+def legal_path(name: str) -> str:
+    """A metric's name in parts between strokes, each as MLflow takes it."""
+    return "/".join(legal(part, MAX_NAME // 3) for part in name.split("/"))
 
 
 # ---------------------------------------------------------------------------------------------- what a run holds

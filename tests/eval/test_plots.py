@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from domain.evaluation import ALL, Difference, Estimate
-from eval.plots import answer_times, by_metric, by_slice, differences, latencies, png, recall_curve, svg
+from eval.plots import answer_times, by_metric, by_slice, differences, growth, latencies, png, recall_curve, svg
 
 WHOLE = Estimate(0.81, 0.79, 0.83, 900)
 SLICES = {"type=null": Estimate(0.5, None, None, 3), ALL: WHOLE, "hops=2": Estimate(0.75, 0.6, 0.9, 40)}
@@ -19,6 +19,7 @@ DRAWN = {
     "by_metric": lambda: by_metric({"recall@6": WHOLE, "success": Estimate(1, 0.99, 1, 900)}, {"recall@6": 0.7}, "v2"),
     "differences": lambda: differences([DROP], "v2", "v1"),
     "recall_curve": lambda: recall_curve({"v2": {1: Estimate(0.4, 0.3, 0.5, 9), 6: WHOLE}, "v1": {1: WHOLE, 6: WHOLE}}),
+    "growth": lambda: growth([(5000, 2.0, 6.0, 153.0), (50000, 9.0, 20.0, None)], "hybrid search"),
     "latencies": lambda: latencies([10.0, 20.0, 30.0, 400.0]),
     "answer_times": lambda: answer_times({"v1": [10.0, 20.0, 400.0], "v2": [12.0, 25.0]}),
 }

@@ -70,6 +70,24 @@ class TestInMlflow:
         experiment = self.client.get_experiment_by_name("tidegate")
         return list(self.client.search_runs([experiment.experiment_id]))
 
+    def test_a_training_is_one_run_with_its_curve_however_often_it_is_told(self) -> None:
+        from mlflow import MlflowClient
+
+        self.folder.mkdir(exist_ok=True)
+        (self.folder / "card.md").write_text("a card")
+        tracker = MlflowTracker(self.uri, "trained", self.folder / "artifacts")
+        points = [("loss", 10, 1.5), ("loss", 20, 0.5), ("dev/ndcg_at_10/set one", 20, 0.75)]
+        told = [
+            tracker.record_training("reranker", "d1" * 32, {"seed": "7"}, points, [self.folder / "card.md"])
+            for _ in range(2)
+        ]
+        assert told[0] == told[1]
+        client = MlflowClient(self.uri)
+        assert client.get_run(told[0]).data.params == {"seed": "7"}
+        assert [(m.step, m.value) for m in client.get_metric_history(told[0], "loss")] == [(10, 1.5), (20, 0.5)]
+        assert client.get_run(told[0]).data.metrics["dev/ndcg_at_10/set one"] == 0.75
+        assert [file.path for file in client.list_artifacts(told[0])] == ["card.md"]
+
     def test_a_run_holds_every_number_and_leaves_out_what_was_not_worked_out(self) -> None:
         assert self.record(evaluation("v2", "v1")).data.metrics == {
             "recall_at_6": 1.0,

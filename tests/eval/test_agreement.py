@@ -1,0 +1,29 @@
+"""Rank correlations on lists short enough to check on paper."""
+
+import pytest
+
+from eval.agreement import kendall, spearman
+
+
+def test_the_same_order_agrees_wholly_and_the_reverse_not_at_all() -> None:
+    for coefficient in (spearman, kendall):
+        assert coefficient([1, 2, 3, 4], [10, 20, 25, 400]) == pytest.approx(1)
+        assert coefficient([1, 2, 3, 4], [4, 3, 2, 1]) == pytest.approx(-1)
+
+
+def test_one_pair_of_neighbours_turned_round() -> None:
+    assert spearman([1, 2, 3, 4], [1, 2, 4, 3]) == pytest.approx(1 - 6 * 2 / (4 * 15))
+    assert kendall([1, 2, 3, 4], [1, 2, 4, 3]) == pytest.approx((5 - 1) / 6)
+
+
+def test_tied_values_share_their_ranks() -> None:
+    # Ranks 0, 1.5, 1.5, 3 against 0..3: covariance 4.5, variances 4.5 and 5. Five of six pairs are untied on the left.
+    assert spearman([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(4.5 / (4.5 * 5) ** 0.5)
+    assert kendall([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(5 / (5 * 6) ** 0.5)
+
+
+@pytest.mark.parametrize(("one", "other"), [([1], [1]), ([1, 2], [1, 2, 3]), ([1, 1], [1, 2]), ([], [])])
+def test_without_two_orders_there_is_nothing_to_agree_on(one: list[float], other: list[float]) -> None:
+    for coefficient in (spearman, kendall):
+        with pytest.raises(ValueError, match="no orders to compare"):
+            coefficient(one, other)
