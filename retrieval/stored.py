@@ -18,8 +18,8 @@ from domain.errors import IncompatibleIndex, StorageError
 from domain.types import Chunk, Scope, SourceRef
 from retrieval.arms import Visible
 
-FORMAT = 1  # of the folder; another number is another layout
-SCOPES = 256  # visible rows are kept for as many readers; one takes a byte a chunk
+FORMAT = 2  # of the folder; another number is another layout
+SCOPES = 256  # visible rows are kept for as many readers; one takes a byte a chunk and eight more for each he sees
 CHUNKS = 8192  # parsed chunks kept, about a kilobyte each
 
 
@@ -31,12 +31,14 @@ class StoredVersion:
         self.manifest = manifest_of(folder)
         self.id: str = self.manifest["id"]
         self.ids: list[str] = _json(folder / "ids.json")
-        self.documents: list[str] = _json(folder / "documents.json")
+        self.documents = documents_of(folder)
         self._readers = [(tenant, frozenset(groups)) for tenant, groups in _json(folder / "readers.json")]
         self._readers_of = mapped(folder / "readers_of.npy")
         self._document_of = mapped(folder / "document_of.npy")
         self._offsets = mapped(folder / "offsets.npy")
-        self._lines = np.memmap(folder / "chunks.jsonl", np.uint8, "r")
+        path = folder / "chunks.jsonl"
+        # An empty file cannot be mapped, and a shard may hold nothing.
+        self._lines = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.empty(0, np.uint8)
         self.visible = lru_cache(SCOPES)(self._visible)
         self.chunk = lru_cache(CHUNKS)(self._chunk)
 
@@ -68,6 +70,12 @@ class StoredVersion:
     def vectors(self) -> NDArray[np.float32]:
         """float32 [n_chunks, dimensions], on disk until touched."""
         return mapped(self.folder / "vectors.npy")
+
+
+def documents_of(folder: Path) -> list[str]:
+    """The ids of a version's documents, sorted. Raises StorageError naming the file."""
+    documents: list[str] = _json(folder / "documents.json")
+    return documents
 
 
 def mapped(path: Path) -> NDArray[Any]:  # the dtype is that of the file

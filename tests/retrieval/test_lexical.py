@@ -122,6 +122,31 @@ def test_rows_are_scored_as_in_search_and_zero_without_a_common_word():
     assert arm.score("pump seal", wanted, visible).tolist() == [scores.get(row, 0.0) for row in wanted.tolist()]
 
 
+# ------------------------------------------------------------------------------------------------------------- shards
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_arms_over_parts_score_like_one_over_all_with_the_statistics_of_all(seed: int):
+    texts = random_texts(seed)
+    mask = np.random.default_rng(seed).random(len(texts)) < 0.7
+    cut = 15
+    whole, one, other = Bm25Arm.build(texts), Bm25Arm.build(texts[:cut]), Bm25Arm.build(texts[cut:])
+    for query in ("pump", "pump seal copper pump unheardof", "ERR_CONN_RESET robot"):
+        expected = whole.score(query, np.arange(len(texts)), Visible(mask))
+        views = ((one, Visible(mask[:cut])), (other, Visible(mask[cut:])))
+        known = views[0][0].statistics(query, views[0][1]) + views[1][0].statistics(query, views[1][1])
+        parts = [arm.score(query, np.arange(seen.mask.size), seen, known) for arm, seen in views]
+        assert np.concatenate(parts).tobytes() == expected.tobytes()
+
+
+def test_an_identifier_that_only_another_part_holds_is_known_whole():
+    known = Bm25Arm.build(["ERR_CONN_RESET"]).statistics("ERR_CONN_RESET", everyone(1))
+    arm = Bm25Arm.build(["conn reset", "valve"])
+    alone = arm.search("ERR_CONN_RESET", 1, everyone(2)).scores[0]
+    both = known + arm.statistics("ERR_CONN_RESET", everyone(2))
+    assert arm.search("ERR_CONN_RESET", 1, everyone(2), both).scores[0] < alone  # its parts count a quarter
+
+
 # --------------------------------------------------------------------------------------------------- what one may see
 
 
@@ -142,6 +167,19 @@ def test_hidden_rows_change_not_one_bit(seed: int):
         assert ranking.scores.tobytes() == expected.scores.tobytes()
 
 
+@pytest.mark.parametrize("room", [0, 3000, 1 << 20])
+def test_what_an_arm_keeps_of_its_postings_changes_no_bit(room: int):
+    texts = random_texts(7)
+    fresh, keeping = Bm25Arm.build(texts).segment, Bm25Arm(Bm25Arm.build(texts).segment, room=room)
+    readers = [everyone(len(texts)), only(len(texts), 1, 4, 5, 9, 30), everyone(len(texts))]
+    for query in ("pump", "pump seal", "winter noon", "pump") * 2:
+        for visible in readers:
+            first = Bm25Arm(fresh, room=0).search(query, 9, Visible(visible.mask))
+            again = keeping.search(query, 9, visible)
+            assert again.rows.tolist() == first.rows.tolist()
+            assert again.scores.tobytes() == first.scores.tobytes()
+
+
 def test_an_identifier_known_only_to_others_counts_as_unknown():
     texts = ["conn reset", "valve", "ERR_CONN_RESET"]
     arm = Bm25Arm.build(texts)
@@ -159,10 +197,10 @@ def test_nothing_hidden_is_ever_returned():
 def test_what_is_remembered_about_a_reader_goes_with_the_reader():
     arm, visible = Bm25Arm.build(["pump", "valve"]), everyone(2)
     arm.search("pump", 1, visible)
-    assert len(arm._average_lengths) == 1
+    assert len(arm._totals) == 1
     del visible
     gc.collect()
-    assert len(arm._average_lengths) == 0
+    assert len(arm._totals) == 0
 
 
 # ------------------------------------------------------------------------------------------------- identifiers, scripts
