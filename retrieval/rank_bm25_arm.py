@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from domain.errors import ConfigError
 from retrieval.analysis import analyse, weigh
-from retrieval.arms import Ranking, Rows, Scores, Visible, best
+from retrieval.arms import Ranking, Rows, Scores, Visible, WordStatistics, best
 
 _MODELS_KEPT = 4  # a model repeats the tokens of its rows, so only a few readers' are kept
 
@@ -34,18 +35,32 @@ class RankBm25Arm:
         """The arm over `texts` in row order; blank ones are rows that nothing finds."""
         return cls([analyse(text) for text in texts], k1, b)
 
-    def search(self, text: str, n: int, visible: Visible) -> Ranking:
-        """Visible chunks that share a token with `text`, best first, scores > 0; without any, an empty ranking."""
-        scores = self._scores(text, visible)
+    def statistics(self, text: str, visible: Visible) -> WordStatistics:
+        """What the visible rows know about the tokens of `text`."""
+        rows = [self._tokens[row] for row in visible.rows]
+        holding = {token: sum(token in tokens for tokens in rows) for token in weigh(text, lambda _: False)}
+        return WordStatistics(len(rows), sum(map(len, rows)), holding)
+
+    def search(self, text: str, n: int, visible: Visible, statistics: WordStatistics | None = None) -> Ranking:
+        """Visible chunks that share a token with `text`, best first, scores > 0; without any, an empty ranking.
+
+        Raises ConfigError for `statistics` of a library beyond the visible rows.
+        """
+        scores = self._scores(text, visible, statistics)
         found = np.flatnonzero(scores)
         return best(visible.rows[found], scores[found].astype(np.float32), n)
 
-    def score(self, text: str, rows: Rows, visible: Visible) -> Scores:
+    def score(self, text: str, rows: Rows, visible: Visible, statistics: WordStatistics | None = None) -> Scores:
         """The scores [n_rows] `search` gives to these visible rows, 0 for those that share no token with `text`."""
-        return self._scores(text, visible)[np.searchsorted(visible.rows, rows)].astype(np.float32)
+        return self._scores(text, visible, statistics)[np.searchsorted(visible.rows, rows)].astype(np.float32)
 
-    def _scores(self, text: str, visible: Visible) -> NDArray[np.float64]:
+    def _scores(self, text: str, visible: Visible, statistics: WordStatistics | None) -> NDArray[np.float64]:
         """Scores [n_visible] of the visible rows."""
+        if statistics is not None and statistics != self.statistics(text, visible):
+            raise ConfigError(
+                f"Lexical arm 'rank_bm25' holds {visible.rows.size} of the {statistics.chunks} chunks that this reader "
+                "may see and cannot score with the statistics of all: set retrieval.lexical to bm25, or use one shard."
+            )
         scores = np.zeros(visible.rows.size)
         if any(self._tokens[row] for row in visible.rows):
             model = self._model(visible)

@@ -1,7 +1,9 @@
 import numpy as np
+import pytest
 
+from domain.errors import StageFailed
 from retrieval.arms import Visible
-from retrieval.dense import ExactArm, cosines
+from retrieval.dense import ExactArm, cosines, proposed
 
 
 def test_a_row_scores_the_same_bits_whatever_stands_around_it() -> None:
@@ -16,3 +18,17 @@ def test_a_memory_mapped_file_is_searched_where_it_lies(tmp_path) -> None:  # ty
     np.save(tmp_path / "vectors.npy", np.eye(3, dtype=np.float32))
     arm = ExactArm(np.load(tmp_path / "vectors.npy", mmap_mode="r"))
     assert arm.search(np.eye(3, dtype=np.float32)[2], 1, Visible(np.ones(3, np.bool_))).rows.tolist() == [2]
+
+
+def test_an_index_that_ignores_its_filter_is_refused_and_shows_nothing() -> None:
+    # 30 rows, of which the last is the nearest and hidden; the index proposes it all the same, as a GPU index does.
+    rows = np.eye(40, dtype=np.float32)[:30]
+    visible = Visible(np.arange(30) < 29)
+
+    def unfiltered(count: int) -> tuple[np.ndarray, np.ndarray]:
+        scores = cosines(rows, rows[29], None) - np.arange(30, dtype=np.float32) / 1000
+        best_first = np.argsort(-scores)[:count]
+        return best_first, scores[best_first]
+
+    with pytest.raises(StageFailed, match="hidden from this reader"):
+        proposed(rows, rows[29], 3, visible, unfiltered)

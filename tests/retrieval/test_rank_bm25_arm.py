@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from domain.errors import ConfigError
 from retrieval.arms import Ranking, Visible
 from retrieval.lexical import Bm25Arm
 from retrieval.rank_bm25_arm import RankBm25Arm
@@ -68,3 +69,18 @@ def test_only_the_last_readers_models_are_kept():
         arm.search("pump", 1, reader)
     arm.search("pump", 1, readers[6])
     assert list(arm._models) == [readers[7], readers[8], readers[9], readers[6]]
+
+
+def test_statistics_are_those_of_the_other_arm():
+    texts = random_texts(5)
+    visible = Visible(np.arange(len(texts)) % 3 > 0)
+    query = "pump AR-7 ERR_CONN_RESET unheardof"
+    assert RankBm25Arm.build(texts).statistics(query, visible) == Bm25Arm.build(texts).statistics(query, visible)
+
+
+def test_the_statistics_of_a_larger_library_are_refused():
+    arm = RankBm25Arm.build(["pump", "valve"])
+    own = arm.statistics("pump", everyone(2))
+    assert rows(arm.search("pump", 5, everyone(2), own)) == [0]
+    with pytest.raises(ConfigError, match=r"2 of the 4 chunks.*set retrieval\.lexical to bm25"):
+        arm.search("pump", 5, everyone(2), own + own)
