@@ -1,4 +1,4 @@
-"""Trains the embedded reranker's weights: `python -m retrieval.feature_training --pairs DIR --out FILE`.
+"""Trains the embedded reranker's weights: `tidegate train-reranker --kind features --pairs DIR --out FILE`.
 
 DIR holds folders of (question, passage) pairs. A sample of all of them becomes one mixed library, searched by our own
 first stage, so that the wrong passages are the ones it finds. A linear correction of the first stage's score is fitted
@@ -6,9 +6,6 @@ by listwise softmax, with weights that may not be negative; how strongly they ar
 hold: on domains left out of the fit. Seeded and deterministic; no test collection is touched.
 """
 
-import argparse
-import gzip
-import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from domain.errors import CorpusError
 from domain.ports import Embedder
 from domain.types import Chunk, Hit, SourceRef
 from retrieval.arms import Visible
@@ -24,6 +22,7 @@ from retrieval.dense import ExactArm, Vector
 from retrieval.fusion import convex, gather
 from retrieval.lexical import Bm25Arm
 from retrieval.pair_features import FEATURES, Floats, PairFeatures, WordVectors
+from retrieval.pair_sets import Pair, read_pairs
 from retrieval.reranking import passage, standardised
 
 # Sets by domain. Not used: sets under a non-commercial licence, and multi-hop ones, whose questions have more right
@@ -50,41 +49,35 @@ class Lists:
     padding: Floats  # [n, DEPTH] 0, or -1e9 in padded places
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A question and the passage that answers it; `others` are passages known not to."""
+def trained(pairs: Path, embedder: Embedder, words: WordVectors | None, seed: int) -> dict[str, Any]:
+    """The record of weights trained on the sets in `pairs`; what wrote it may add how.
 
-    question: str
-    title: str
-    positive: str
-    others: tuple[str, ...]
-
-
-def main() -> None:
-    """Read pairs, make lists, fit, choose the factor, write the weights and what they come from."""
-    from retrieval.neural import MINILM, SentenceEncoder, minilm_folder
-    from retrieval.word_vectors import word_vectors
-
-    parser = argparse.ArgumentParser(description="Train the embedded reranker's weights.")
-    parser.add_argument("--pairs", type=Path, required=True, help="folder of NAME/pairs.jsonl.gz")
-    parser.add_argument("--out", type=Path, required=True, help="weights file to write, JSON")
-    parser.add_argument("--seed", type=int, default=7)
-    given = parser.parse_args()
-    embedder = SentenceEncoder(minilm_folder(), name=MINILM)
-    words = word_vectors(minilm_folder())
+    Raises CorpusError when there are not two domains to be left out in turn.
+    """
+    domains = domains_in(pairs)
     sets = {
-        name: sampled(read_pairs(given.pairs / name / "pairs.jsonl.gz"), given.seed)
-        for names in DOMAINS.values()
-        for name in names
+        name: sampled(read_pairs(pairs / name / "pairs.jsonl.gz"), seed) for names in domains.values() for name in names
     }
-    command = f"python -m retrieval.feature_training --pairs DIR --out {given.out.name} --seed {given.seed}"
-    record = train(lists_of(sets, embedder, words)) | {"encoder": embedder.tag, "command": command}
-    given.out.write_text(json.dumps(record, indent=2) + "\n", "utf-8")
+    return train(lists_of(sets, embedder, words), domains) | {"encoder": embedder.tag}
 
 
-def train(lists: Mapping[str, Lists]) -> dict[str, Any]:
+def domains_in(pairs: Path) -> dict[str, Sequence[str]]:
+    """The sets of DOMAINS that are there, and nothing else beside them; where none is, every set is a domain."""
+    there = sorted(path.parent.name for path in pairs.glob("*/pairs.jsonl.gz"))
+    known = {domain: [name for name in names if name in there] for domain, names in DOMAINS.items()}
+    found: dict[str, Sequence[str]] = {domain: names for domain, names in known.items() if names}
+    found = found or {name: [name] for name in there}
+    if len(found) < 2:
+        raise CorpusError(
+            f"{pairs} has {len(found)} domains of pairs ({', '.join(there) or 'no NAME/pairs.jsonl.gz'}), at least 2 "
+            "are wanted: how strongly weights are held back is chosen on a domain that is left out."
+        )
+    return found
+
+
+def train(lists: Mapping[str, Lists], domains: Mapping[str, Sequence[str]] = DOMAINS) -> dict[str, Any]:
     """The weights and the facts behind them: the choice made on left-out domains, and every set's gain there."""
-    tried = {(ridge, factor): gains for ridge in RIDGES for factor, gains in left_out(lists, ridge).items()}
+    tried = {(ridge, factor): gains for ridge in RIDGES for factor, gains in left_out(lists, ridge, domains).items()}
     fits = {ridge: fit(lists, ridge) for ridge in RIDGES}
     ridge, factor = chosen(tried, {(r, f): float(f * fits[r].sum()) for r, f in tried})
     weights = factor * fits[ridge]
@@ -144,10 +137,12 @@ def fit(lists: Mapping[str, Lists], ridge: float) -> Floats:
     return relative
 
 
-def left_out(lists: Mapping[str, Lists], ridge: float) -> dict[float, dict[str, float]]:
+def left_out(
+    lists: Mapping[str, Lists], ridge: float, domains: Mapping[str, Sequence[str]]
+) -> dict[float, dict[str, float]]:
     """By factor, the gain in nDCG@10 of every set under weights that never saw its domain."""
     gains: dict[float, dict[str, float]] = {factor: {} for factor in FACTORS}
-    for names in DOMAINS.values():
+    for names in domains.values():
         weights = fit({name: group for name, group in lists.items() if name not in names}, ridge)
         for name in names:
             before = ndcg10(lists[name], 0 * weights)
@@ -164,13 +159,6 @@ def ndcg10(group: Lists, weights: Floats) -> float:
 
 
 # ---------------------------------------------------------------------------------------------- lists
-
-
-def read_pairs(file: Path) -> list[Pair]:
-    """The pairs of one set, in file order."""
-    with gzip.open(file, "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines if line.strip()]
-    return [Pair(r["question"], r.get("title") or "", r["positive"], tuple(r.get("negatives") or ())) for r in rows]
 
 
 def sampled(pairs: Sequence[Pair], seed: int) -> list[Pair]:
@@ -229,7 +217,3 @@ def chunks_of(name: str, pairs: Sequence[Pair]) -> list[Chunk]:
         Chunk(f"{name}#{row:05}", text, 0, "", SourceRef(f"{name}#{row:05}", title, "", "", ""), "", frozenset())
         for row, (title, text) in enumerate(texts)
     ]
-
-
-if __name__ == "__main__":
-    main()

@@ -1,13 +1,14 @@
-import gzip
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from domain.errors import CorpusError
 from retrieval.embedding import HashingEmbedder
-from retrieval.feature_training import DEPTH, Pair, chosen, fit, lists_of, ndcg10, padded, read_pairs, sampled, train
+from retrieval.feature_training import DEPTH, chosen, domains_in, fit, lists_of, ndcg10, padded, sampled, train
 from retrieval.pair_features import FEATURES
+from retrieval.pair_sets import Pair
 
 TITLE = FEATURES.index("title")
 
@@ -97,10 +98,26 @@ def test_training_twice_gives_the_same_record_and_usable_weights() -> None:
     json.dumps(record)
 
 
-def test_pairs_are_read_and_sampled_by_seed(tmp_path: Path) -> None:
-    file = tmp_path / "pairs.jsonl.gz"
-    with gzip.open(file, "wt", encoding="utf-8") as out:
-        out.write('{"question": "q", "positive": "p", "negatives": ["n"], "title": "t"}\n')
-        out.write('{"question": "r", "positive": "s", "negatives": []}\n')
-    assert read_pairs(file) == [Pair("q", "t", "p", ("n",)), Pair("r", "", "s", ())]
+def test_a_sample_is_drawn_by_seed() -> None:
     assert sampled(PAIRS, 1) == sampled(PAIRS, 1) != sampled(PAIRS, 2)
+
+
+def folders(root: Path, *names: str) -> Path:
+    for name in names:
+        (root / name).mkdir()
+        (root / name / "pairs.jsonl.gz").touch()
+    return root
+
+
+def test_known_sets_keep_their_domains_and_leave_others_aside(tmp_path: Path) -> None:
+    there = folders(tmp_path, "nq-qed", "selqa", "policyqa", "multi-hop")
+    assert domains_in(there) == {"encyclopedic": ["nq-qed", "selqa"], "rules": ["policyqa"]}
+
+
+def test_unknown_sets_are_a_domain_each(tmp_path: Path) -> None:
+    assert domains_in(folders(tmp_path, "b", "a")) == {"a": ["a"], "b": ["b"]}
+
+
+def test_one_domain_cannot_be_left_out(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="at least 2"):
+        domains_in(folders(tmp_path, "nq-qed", "selqa"))
