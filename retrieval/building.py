@@ -1,50 +1,42 @@
-"""Documents to an index version: chunked, embedded, written to a staged folder and published in one step.
+"""Documents to an index version: cut, put in order, embedded, written to a staged folder and published in one step.
 
 The version is named by its content, so equal inputs give an equal id and byte-identical files, in whatever order they
-come. Text that any version with the same embedder has seen before is not embedded again. Opening what is written here
-is index.py; the files are described by `FILES`.
+come and whoever does the work; only a vector that an earlier version lends may differ in its last bits from one made
+now. Text that any version with the same embedder has seen before is not embedded again.
+Memory does not grow with the text: lines are sorted on disk (sorting.py) and vectors written block by block
+(vectors.py); what a version folder holds is parts.py, and opening it index.py.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
-from numpy.typing import NDArray
 
-from domain.errors import CorpusError, StageFailed, StorageError
+from domain.errors import CorpusError, IncompatibleIndex
 from domain.ports import Embedder, IndexRegistry
 from domain.releases import IndexVersion
-from domain.types import Chunk, Document
+from domain.types import Document
+from retrieval import passage_tokens
 from retrieval.analysis import STAMP
-from retrieval.chunking import CHUNK_TOKENS, OVERLAP, check, chunks_of, indexed_text
-from retrieval.documents import Corpus, FileOutcome
+from retrieval.chunking import CHUNK_TOKENS, OVERLAP, check
+from retrieval.documents import Corpus
 from retrieval.fingerprint import fingerprint, sha256_of
-from retrieval.lexical import Bm25Arm
+from retrieval.parts import PARTS, Draft, Part
+from retrieval.reading import FileOutcome
 from retrieval.registry import cannot_write
+from retrieval.sorting import KeyedLine, SortedLines
 from retrieval.stored import FORMAT, manifest_of
+from retrieval.tokenizing import Tokenizer
+from retrieval.vectors import RowNumbers, Vectors, write_vectors
+from retrieval.work import CutDocument, Cutting, Here, Workers
 from retrieval.workplace import workplace
-
-BATCH = 256  # texts handed to the embedder at a time: often enough to show progress, enough to sort by length
-
-# All rows are in the order of chunk ids.
-FILES = {
-    "manifest.json": "what the version is: encoder, analyser, chunker, counts; size and sha256 of every other file",
-    "chunks.jsonl": "one chunk a line",
-    "offsets.npy": "int64 [n_chunks + 1]: where each line begins",
-    "ids.json": "chunk ids",
-    "documents.json": "document ids, sorted",
-    "document_of.npy": "int32 [n_chunks]: position in documents.json",
-    "readers.json": "the distinct (tenant, groups) pairs",
-    "readers_of.npy": "int32 [n_chunks]: position in readers.json",
-    "vectors.npy": "float32 [n_chunks, dimensions], unit rows",
-    "texts.npy": "uint8 [n_chunks, 16]: digest of the text that was embedded",
-    "bm25/": "postings of the lexical arm",
-}
 
 Progress = Callable[[str, int, int], None]  # (what is being done, done, total); total 0 when it is not known
 
@@ -74,113 +66,129 @@ def build(
     chunk_tokens: int = CHUNK_TOKENS,
     overlap: int = OVERLAP,
     parent: str | None = None,
+    tokenizer: Tokenizer | None = None,
+    extra: Sequence[Part] = (),
+    workers: Workers | None = None,
     progress: Progress = quiet,
 ) -> BuildReport:
     """The version of these documents, published in `registry`. `outcomes` are those of a Corpus, otherwise empty.
 
-    Work in progress stands in a folder of its own under `staging`, which is removed in any case. Raises ConfigError
-    for impossible chunk settings, CorpusError when there is nothing to index or two documents share an id, and
-    StorageError when the disk does not take it.
+    With a `tokenizer` the passages are also kept as its tokens. `extra` are parts of the folder that need more than the
+    draft; they are written last.
+    `workers` cut and embed, this process when there are none. Work in progress stands in a folder of its own under
+    `staging`, which is removed in any case. Raises ConfigError for impossible chunk settings, CorpusError when there
+    is nothing to index or two documents share an id, and StorageError when the disk does not take it.
     """
     check(chunker, chunk_tokens, overlap)
-    chunks, n_documents = _chunked(documents, chunker, chunk_tokens, overlap, progress)
-    outcomes = tuple(documents.outcomes) if isinstance(documents, Corpus) else ()
-    lines = [_line(chunk) for chunk in chunks]
-    manifest: dict[str, Any] = {
-        "format": FORMAT,
-        "embedder": {"tag": embedder.tag, "dimensions": embedder.dimensions},
-        "analyser": STAMP,
-        "chunker": {"name": chunker, "tokens": chunk_tokens, "overlap": overlap},
-        "counts": {"documents": n_documents, "chunks": len(chunks)},
-    }
-    version = IndexVersion(
-        id=fingerprint(manifest, lines),
-        parent=parent,
-        chunker=f"{chunker}-{chunk_tokens}-{overlap}",
-        analyser=STAMP,
-        embedder=embedder.tag,
-        documents=n_documents,
-        chunks=len(chunks),
-        built_at=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
-    known = {there.id: there for there in registry.versions()}
-    if version.id in known:
-        manifest_of(registry.folder(version.id))  # being there is not enough: a damaged one is no result
-        return BuildReport(known[version.id], False, outcomes, 0, 0)
-
-    texts = [indexed_text(chunk) for chunk in chunks]
-    digests = np.frombuffer(b"".join(_text_digest(text) for text in texts), np.uint8).reshape(-1, 16)
-    relatives = _relatives(known, parent, embedder.tag)
-    vectors, embedded = _vectors(texts, digests, embedder, [registry.folder(name) for name in relatives], progress)
-    progress("writing", 0, 0)
+    work = workers or Here(embedder)
+    reading = _Reading(work.cut(documents, Cutting(chunker, chunk_tokens, overlap)), progress)
+    passages = reading.passages()
+    first = next(passages, None)  # before a folder is made: what has no text leaves nothing
+    if first is None:
+        raise _nothing_in(documents)
     try:
-        with workplace(staging, version.id) as staged:
-            described = manifest | {"id": version.id}
-            _write(
-                staged, manifest=described, chunks=chunks, lines=lines, texts=texts, digests=digests, vectors=vectors
+        with workplace(staging, "build") as staged, closing(SortedLines(staged)) as lines:
+            for passage in chain([first], passages):
+                lines.add(passage)
+            outcomes = tuple(documents.outcomes) if isinstance(documents, Corpus) else ()
+            head: dict[str, Any] = {
+                "format": FORMAT,
+                "embedder": _described(embedder),
+                "analyser": STAMP,
+                "chunker": {"name": chunker, "tokens": chunk_tokens, "overlap": overlap},
+                "counts": {"documents": reading.documents, "chunks": len(lines)},
+            }
+            if tokenizer is not None:
+                head["tokenizer"] = tokenizer.stamp
+            name = _write_chunks(staged, head, lines)
+            known = {there.id: there for there in registry.versions()}  # as of now: reading may have taken hours
+            if name in known:
+                manifest_of(registry.folder(name))  # being there is not enough: a damaged one is no result
+                return BuildReport(known[name], False, outcomes, 0, 0)
+            before = registry.folder(parent) if parent and parent in known else None
+            draft = Draft(staged, head | {"id": name}, before)
+            relatives = [registry.folder(relative) for relative in _relatives(known, parent, embedder.tag)]
+            relatives = [folder for folder in relatives if _made_alike(folder, head)]
+            embedded = _write_vectors(draft, relatives, work, progress)
+            progress("writing", 0, 0)
+            tokens = () if tokenizer is None else (passage_tokens.part(tokenizer),)
+            for write in (*PARTS.values(), *tokens, *extra):
+                write(draft)
+            write_manifest(draft)
+            version = IndexVersion(
+                id=name,
+                parent=parent,
+                chunker=f"{chunker}-{chunk_tokens}-{overlap}",
+                analyser=STAMP,
+                embedder=embedder.tag,
+                documents=reading.documents,
+                chunks=len(lines),
+                built_at=datetime.now(UTC).isoformat(timespec="seconds"),
             )
             new = registry.publish(staged, version)
     except OSError as error:
         raise cannot_write(staging, error) from error
-    return BuildReport(version, new, outcomes, len(chunks) - embedded, embedded)
+    return BuildReport(version, new, outcomes, len(lines) - embedded, embedded)
 
 
 # ---------------------------------------------------------------------------------------------- chunks
 
 
-def _chunked(
-    documents: Iterable[Document], chunker: str, tokens: int, overlap: int, progress: Progress
-) -> tuple[list[Chunk], int]:
-    """All chunks by id, and the number of documents."""
-    chunks: list[Chunk] = []
-    seen: set[str] = set()
-    for document in documents:
-        if document.doc_id in seen:
-            raise CorpusError(
-                f"Document id '{document.doc_id}' occurs twice: ids must be unique, rename one of the two."
-            )
-        seen.add(document.doc_id)
-        chunks += chunks_of(document, chunker, tokens, overlap)
-        if len(seen) % 50 == 0:
-            progress("reading", len(seen), 0)
-    progress("reading", len(seen), len(seen))
-    if not chunks:
-        place = f"Corpus {documents.root}" if isinstance(documents, Corpus) else "The corpus"
-        left_out = (
-            f" ({len(documents.outcomes)} files or records were left out)" if isinstance(documents, Corpus) else ""
-        )
-        raise CorpusError(
-            f"{place} has no text to index{left_out}: add documents with words in them, or name another folder."
-        )
-    chunks.sort(key=lambda chunk: chunk.id)
-    return chunks, len(seen)
+class _Reading:
+    """The passages of documents as they are cut, and how many documents they came from so far."""
+
+    def __init__(self, cut: Iterable[CutDocument], progress: Progress) -> None:
+        self._cut, self._progress = cut, progress
+        self._seen: set[str] = set()
+
+    @property
+    def documents(self) -> int:
+        return len(self._seen)
+
+    def passages(self) -> Iterator[KeyedLine]:
+        """Every passage once. Raises CorpusError when two documents share an id."""
+        for document in self._cut:
+            if document.doc_id in self._seen:
+                raise CorpusError(
+                    f"Document id '{document.doc_id}' occurs twice: ids must be unique, rename one of the two."
+                )
+            self._seen.add(document.doc_id)
+            yield from document.passages
+            if len(self._seen) % 50 == 0:
+                self._progress("reading", len(self._seen), 0)
+        self._progress("reading", len(self._seen), len(self._seen))
 
 
-def _line(chunk: Chunk) -> bytes:
-    """A chunk as one line of JSON without its end."""
-    source = chunk.source
-    return orjson.dumps(
-        {
-            "id": chunk.id,
-            "text": chunk.text,
-            "ordinal": chunk.ordinal,
-            "heading": chunk.heading,
-            "doc_id": source.doc_id,
-            "title": source.title,
-            "uri": source.uri,
-            "source": source.source,
-            "published": source.published,
-            "tenant": chunk.tenant,
-            "groups": sorted(chunk.groups),
-        }
+def _nothing_in(documents: Iterable[Document]) -> CorpusError:
+    place, left_out = "The corpus", ""
+    if isinstance(documents, Corpus):
+        place = f"Corpus {documents.root}"
+        left_out = f" ({len(documents.outcomes)} files or records were left out)"
+    return CorpusError(
+        f"{place} has no text to index{left_out}: add documents with words in them, or name another folder."
     )
 
 
+def _write_chunks(folder: Path, head: Mapping[str, Any], lines: SortedLines) -> str:
+    """Writes the lines, where each begins and the digests of their texts; the name that all this gives comes back."""
+    ends, digests = array("q", [0]), bytearray()
+
+    def written() -> Iterator[bytes]:
+        with (folder / "chunks.jsonl").open("wb") as file:
+            for _, digest, line in lines:
+                file.write(line + b"\n")
+                ends.append(ends[-1] + len(line) + 1)
+                digests.extend(digest)
+                yield line
+
+    name = fingerprint(head, written())
+    lines.close()  # now: what follows wants the disk
+    np.save(folder / "offsets.npy", np.array(ends, np.int64), allow_pickle=False)
+    np.save(folder / "texts.npy", np.frombuffer(digests, np.uint8).reshape(-1, 16), allow_pickle=False)
+    return name
+
+
 # ---------------------------------------------------------------------------------------------- vectors
-
-
-def _text_digest(text: str) -> bytes:
-    return sha256(text.encode()).digest()[:16]
 
 
 def _relatives(known: Mapping[str, IndexVersion], parent: str | None, tag: str) -> list[str]:
@@ -189,86 +197,46 @@ def _relatives(known: Mapping[str, IndexVersion], parent: str | None, tag: str) 
     return sorted(newest_first, key=lambda name: name != parent)  # stable: only the parent moves
 
 
-def _vectors(
-    texts: Sequence[str], digests: NDArray[np.uint8], embedder: Embedder, folders: Sequence[Path], progress: Progress
-) -> tuple[NDArray[np.float32], int]:
-    """float32 [n_chunks, dimensions], and how many chunks no earlier version had a vector for."""
-    keys = [row.tobytes() for row in digests]
-    vectors = np.zeros((len(texts), embedder.dimensions), np.float32)
-    missing: dict[bytes, list[int]] = {}
-    for row, key in enumerate(keys):
-        missing.setdefault(key, []).append(row)
-    for folder in folders:
-        if not missing:
-            break
-        for key, vector in _remembered(folder, missing):
-            vectors[missing.pop(key)] = vector
-    embedded = sum(len(rows) for rows in missing.values())
-    rows_of = list(missing.values())
-    for start in range(0, len(rows_of), BATCH):
-        progress("embedding", start, len(rows_of))
-        batch = rows_of[start : start + BATCH]
-        made = np.asarray(embedder.embed_documents([texts[rows[0]] for rows in batch]), np.float32)
-        if made.shape != (len(batch), embedder.dimensions) or not np.isfinite(made).all():
-            strange = np.count_nonzero(~np.isfinite(made))
-            raise StageFailed(
-                f"Embedder '{embedder.tag}' gave {made.shape} for {len(batch)} texts, {strange} numbers not finite: "
-                f"{embedder.dimensions} finite numbers a text are wanted, check the model's files.",
-                "embedder",
-            )
-        for rows, vector in zip(batch, made, strict=True):
-            vectors[rows] = vector
-    progress("embedding", len(rows_of), len(rows_of))
-    return vectors, embedded
+def _described(embedder: Embedder) -> dict[str, Any]:
+    """What a manifest says of an encoder: tag and dimensions decide what can be searched, the runtime whose bits."""
+    described = {"tag": embedder.tag, "dimensions": embedder.dimensions}
+    return described | ({"runtime": embedder.runtime} if embedder.runtime else {})
 
 
-def _remembered(folder: Path, wanted: Mapping[bytes, object]) -> list[tuple[bytes, NDArray[np.float32]]]:
-    """Digests and vectors of those `wanted` texts that the version in `folder` holds."""
+def _made_alike(folder: Path, head: Mapping[str, Any]) -> bool:
+    """True when a version's vectors are of this encoder on this runtime; never those of another format of folder."""
     try:
-        digests = np.load(folder / "texts.npy", allow_pickle=False)
-        vectors = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise StorageError(f"Index version {folder} is damaged ({error}): remove that folder or restore it.") from error
-    row_of = {row.tobytes(): i for i, row in enumerate(digests)}
-    return [(key, vectors[row_of[key]]) for key in wanted if key in row_of]
+        return bool(manifest_of(folder)["embedder"] == head["embedder"])
+    except IncompatibleIndex:  # of another program: building again is the way out of it, so it must not stand in it
+        return False
 
 
-# ---------------------------------------------------------------------------------------------- files
+def _write_vectors(draft: Draft, relatives: Sequence[Path], work: Workers, progress: Progress) -> int:
+    """Writes the vectors; for how many chunks no earlier version had one comes back."""
+    digests, offsets = (np.load(draft.folder / f"{name}.npy", allow_pickle=False) for name in ("texts", "offsets"))
+
+    def embed(rows: RowNumbers) -> Iterator[Vectors]:
+        spans = np.stack([offsets[rows], offsets[rows + 1]], axis=1)  # [n_rows, 2]
+        done = 0
+        progress("embedding", done, len(rows))
+        for made in work.embed(draft.folder / "chunks.jsonl", spans):
+            done += len(made)
+            progress("embedding", done, len(rows))
+            yield made
+
+    dimensions = draft.head["embedder"]["dimensions"]
+    return write_vectors(draft.folder / "vectors.npy", digests, dimensions, relatives, embed)
 
 
-def _write(
-    folder: Path,
-    *,
-    manifest: Mapping[str, Any],
-    chunks: Sequence[Chunk],
-    lines: Sequence[bytes],
-    texts: Sequence[str],
-    digests: NDArray[np.uint8],
-    vectors: NDArray[np.float32],
-) -> None:
-    """All files of a version; see FILES."""
-    documents = sorted({chunk.source.doc_id for chunk in chunks})
-    readers = sorted({(chunk.tenant, tuple(sorted(chunk.groups))) for chunk in chunks})
-    position = {doc_id: i for i, doc_id in enumerate(documents)}
-    class_of = {reader: i for i, reader in enumerate(readers)}
-    (folder / "chunks.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
-    (folder / "ids.json").write_bytes(orjson.dumps([chunk.id for chunk in chunks]))
-    (folder / "documents.json").write_bytes(orjson.dumps(documents))
-    (folder / "readers.json").write_bytes(orjson.dumps(readers))
-    arrays: dict[str, NDArray[Any]] = {
-        "offsets": np.cumsum([0, *(len(line) + 1 for line in lines)], dtype=np.int64),
-        "document_of": np.array([position[chunk.source.doc_id] for chunk in chunks], np.int32),
-        "readers_of": np.array([class_of[chunk.tenant, tuple(sorted(chunk.groups))] for chunk in chunks], np.int32),
-        "vectors": vectors,
-        "texts": digests,
-    }
-    for name, values in arrays.items():
-        np.save(folder / f"{name}.npy", values, allow_pickle=False)
-    Bm25Arm.build(texts).save(folder / "bm25")
+# ---------------------------------------------------------------------------------------------- manifest
+
+
+def write_manifest(draft: Draft) -> None:
+    """Writes the manifest over everything that is in the folder: the last file of a version."""
     files = {
-        path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
-        for path in sorted(folder.rglob("*"))
+        path.relative_to(draft.folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+        for path in sorted(draft.folder.rglob("*"))
         if path.is_file()
     }
-    whole = orjson.dumps({**manifest, "files": files}, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
-    (folder / "manifest.json").write_bytes(whole)
+    whole = orjson.dumps({**draft.head, "files": files}, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
+    (draft.folder / "manifest.json").write_bytes(whole)

@@ -13,9 +13,11 @@ import pytest
 
 from domain.errors import ConfigError, CorpusError, StageFailed, StorageError
 from domain.types import Document
-from retrieval.building import FILES, BuildReport, build
-from retrieval.documents import Corpus, FileStatus
+from retrieval.building import BuildReport, build
+from retrieval.documents import Corpus
 from retrieval.embedding import HashingEmbedder
+from retrieval.parts import FILES
+from retrieval.records import FileStatus
 from retrieval.registry import FolderRegistry
 from retrieval.workplace import workplace
 
@@ -136,6 +138,34 @@ def test_vectors_of_another_embedder_are_not_taken(tmp_path: Path) -> None:
     first, _ = made(tmp_path)
     report, _ = made(tmp_path, embedder=CountingEmbedder(tag="other"), parent=first.version.id)
     assert report.reused_vectors == 0
+
+
+def test_a_version_of_another_format_does_not_stop_the_build_that_replaces_it(tmp_path: Path) -> None:
+    before, folder = made(tmp_path)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"format": 1}))
+    report, _ = made(tmp_path, [*PUMPS, document("d", "The hose leaks.")], parent=before.version.id)
+    assert (report.new, report.embedded) == (True, 4)
+
+
+class RemovingEmbedder(CountingEmbedder):
+    """Somebody removes a folder while this one works."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    def embed_documents(self, texts: Sequence[str]) -> np.ndarray:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return super().embed_documents(texts)
+
+
+def test_a_version_that_is_removed_during_a_build_costs_the_build_nothing(tmp_path: Path) -> None:
+    before, folder = made(tmp_path)
+    more = [*PUMPS, document("d", "The hose leaks.")]
+    report, built = made(tmp_path, more, parent=before.version.id, embedder=RemovingEmbedder(folder))
+    assert (report.embedded, report.reused_vectors) == (1, 3)
+    assert contents(built) == contents(made(tmp_path / "alone", more)[1])
 
 
 def test_equal_texts_are_embedded_once(tmp_path: Path) -> None:

@@ -1,0 +1,128 @@
+"""The parts of a version folder, each written by one function of the table at the foot.
+
+A part reads the draft row by row, and may read what the parts before it wrote. It decides nothing about what the
+version is: the name covers chunks and settings only, so equal input must give equal bytes. When the parts are written
+is building.py, how they are read stored.py.
+"""
+
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from domain.types import Chunk, SourceRef
+from retrieval.chunking import indexed_text
+from retrieval.lexical_deriving import derive
+from retrieval.vectors import RowNumbers, rows_of
+
+# All rows are in the order of chunk ids.
+FILES = {
+    "manifest.json": "what the version is: encoder, analyser, chunker, counts; size and sha256 of every other file",
+    "chunks.jsonl": "one chunk a line",
+    "offsets.npy": "int64 [n_chunks + 1]: where each line begins",
+    "ids.json": "chunk ids",
+    "documents.json": "document ids, sorted",
+    "document_of.npy": "int32 [n_chunks]: position in documents.json",
+    "readers.json": "the distinct (tenant, groups) pairs",
+    "readers_of.npy": "int32 [n_chunks]: position in readers.json",
+    "vectors.npy": "float32 [n_chunks, dimensions], unit rows",
+    "texts.npy": "uint8 [n_chunks, 16]: digest of the text that was embedded",
+    "bm25/": "postings of the lexical arm",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draft:
+    """A version on its way: chunks.jsonl, offsets.npy, texts.npy and vectors.npy are written, the parts come next."""
+
+    folder: Path
+    head: Mapping[str, Any]  # the manifest without files: encoder, analyser, chunker, counts
+    parent: Path | None  # the folder of the version before, to take from what has not changed
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All chunks in row order, read from disk one at a time."""
+        with (self.folder / "chunks.jsonl").open("rb") as lines:
+            for line in lines:
+                yield chunk_of(line)
+
+    def texts(self) -> Iterator[str]:
+        """What is analysed and embedded for each row, in row order, read from disk one at a time."""
+        return map(indexed_text, self.chunks())
+
+    def kept(self) -> RowNumbers:
+        """int64 [n_chunks]: a row of the parent that holds the same text, -1 where none does or there is no parent."""
+        digests = np.load(self.folder / "texts.npy", allow_pickle=False)
+        if self.parent is None or not self.parent.is_dir():  # removed, perhaps, while texts were embedded
+            return np.full(len(digests), -1, np.int64)
+        return rows_of(digests, self.parent)
+
+
+Part = Callable[[Draft], None]
+
+
+def line_of(chunk: Chunk) -> bytes:
+    """A chunk as one line of JSON without its end."""
+    source = chunk.source
+    return orjson.dumps(
+        {
+            "id": chunk.id,
+            "text": chunk.text,
+            "ordinal": chunk.ordinal,
+            "heading": chunk.heading,
+            "doc_id": source.doc_id,
+            "title": source.title,
+            "uri": source.uri,
+            "source": source.source,
+            "published": source.published,
+            "tenant": chunk.tenant,
+            "groups": sorted(chunk.groups),
+        }
+    )
+
+
+def chunk_of(line: bytes) -> Chunk:
+    """The chunk of a line."""
+    fields = orjson.loads(line)
+    source = SourceRef(fields["doc_id"], fields["title"], fields["uri"], fields["source"], fields["published"])
+    groups = frozenset(fields["groups"])
+    return Chunk(fields["id"], fields["text"], fields["ordinal"], fields["heading"], source, fields["tenant"], groups)
+
+
+def write_columns(draft: Draft) -> None:
+    """What opening a version needs of each chunk without reading its text: its id, document and readers."""
+    documents: dict[str, int] = {}  # in the order of appearance
+    readers: dict[tuple[str, tuple[str, ...]], int] = {}
+    document_of, readers_of = array("i"), array("i")
+    with (draft.folder / "ids.json").open("wb") as ids:
+        ids.write(b"[")
+        for row, chunk in enumerate(draft.chunks()):
+            ids.write((b"," if row else b"") + orjson.dumps(chunk.id))
+            document_of.append(documents.setdefault(chunk.source.doc_id, len(documents)))
+            readers_of.append(readers.setdefault((chunk.tenant, tuple(sorted(chunk.groups))), len(readers)))
+        ids.write(b"]")
+    _write_sorted(draft.folder, "documents", documents, "document_of", document_of)
+    _write_sorted(draft.folder, "readers", readers, "readers_of", readers_of)
+
+
+def _write_sorted(folder: Path, name: str, seen: Mapping[Any, int], column: str, numbers: "array[int]") -> None:
+    """Distinct values sorted, and for every row the place of its value among them."""
+    ordered = sorted(seen)
+    place = np.empty(len(ordered), np.int32)
+    place[[seen[value] for value in ordered]] = np.arange(len(ordered), dtype=np.int32)
+    (folder / f"{name}.json").write_bytes(orjson.dumps(ordered))
+    np.save(folder / f"{column}.npy", place[np.array(numbers, np.int32)], allow_pickle=False)
+
+
+def write_postings(draft: Draft) -> None:
+    """The lexical arm; texts that the parent holds are not analysed again."""
+    derive(draft.folder, draft.texts(), draft.kept(), draft.parent)
+
+
+PARTS: dict[str, Part] = {
+    "columns": write_columns,
+    "postings": write_postings,
+}
