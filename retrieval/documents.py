@@ -1,38 +1,23 @@
-"""A corpus on disk as documents, read one at a time, with an account of what became of every file.
+"""A corpus on disk as documents, with an account of what became of every file.
 
-Nothing is left out without a word: whatever is not indexed is in `Corpus.outcomes` with its reason. What a record
-must look like is in records.py; what happens to the documents next, in chunking.py.
+Nothing is left out without a word: whatever is not indexed is in `Corpus.outcomes` with its reason. How one file is
+read is reading.py; what happens to the documents next, chunking.py.
 """
 
-import gzip
-import json
 import os
-import re
 import unicodedata
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-import yaml
+from typing import TypeVar
 
 from domain.errors import ConfigError, CorpusError
 from domain.types import Document
-from retrieval.records import FileStatus, Raw, Unreadable, clean, decode, document_of
+from retrieval.reading import READERS, FileOutcome, Reading, Source, read
+from retrieval.records import FileStatus
 
-
-@dataclass(frozen=True, slots=True)
-class FileOutcome:
-    """The fate of one file, or of one record of it when `path` ends in `:line`. `code` is stable, `reason` readable."""
-
-    path: str
-    status: FileStatus
-    code: str
-    reason: str
-
-
-Reader = Callable[[Path, str], Iterator[Raw | Unreadable]]
+T = TypeVar("T")
 
 
 @dataclass
@@ -57,16 +42,29 @@ class Corpus:
             raise ConfigError(f"Corpus format '{self.format}' is not known: use auto, folder or beir.")
 
     def __iter__(self) -> Iterator[Document]:
+        return self.read(lambda source: read(source, self.default_groups, self.tenant))
+
+    def read(
+        self, reading: Callable[[Source], Iterable[Reading[T]]], entries: Iterable[Source | FileOutcome] | None = None
+    ) -> Iterator[T]:
+        """What `reading` makes of every file's documents, in order, with the same account whoever reads.
+
+        `reading` is asked once for each source of `entries`, in their order; left out, they are looked up now. The
+        readings of a file may come from several of its ranges. Raises CorpusError as iterating does.
+        """
         self.outcomes = []
         places: dict[str, str] = {}
         clashes: list[str] = []
-        for path, name, reader in self._sources():
-            for document, place in self._read(path, name, reader):
-                if document.doc_id in places:
-                    clashes.append(f"'{document.doc_id}' in {places[document.doc_id]} and in {place}")
+        for entry in self.entries() if entries is None else entries:
+            if isinstance(entry, FileOutcome):
+                self.outcomes.append(entry)
+                continue
+            for doc_id, place, made in self._account(entry.name, reading(entry)):
+                if doc_id in places:
+                    clashes.append(f"'{doc_id}' in {places[doc_id]} and in {place}")
                 else:
-                    places[document.doc_id] = place
-                    yield document
+                    places[doc_id] = place
+                    yield made
         if clashes:
             more = f" and {len(clashes) - 5} more" if len(clashes) > 5 else ""
             raise CorpusError(
@@ -74,30 +72,18 @@ class Corpus:
                 "rename one of each pair."
             )
 
-    def _read(self, path: Path, name: str, reader: Reader) -> Iterator[tuple[Document, str]]:
-        """The documents of one file with their places; one outcome for the file and one per record left out."""
+    def _account(self, name: str, readings: Iterable[Reading[T]]) -> Iterator[tuple[str, str, T]]:
+        """What was found in one file; one outcome for the file and one per record left out."""
         indexed, records, remarks = 0, 0, Counter[str]()
-        try:
-            for raw in reader(path, name):
-                records += 1
-                try:
-                    if isinstance(raw, Unreadable):
-                        raise raw
-                    document, found = document_of(raw, self.default_groups, self.tenant)
-                except Unreadable as problem:
-                    place = raw.place or name
-                    self.outcomes.append(FileOutcome(place, problem.status, problem.code, problem.reason))
-                    continue
-                indexed += 1
-                remarks.update(found)
-                yield document, raw.place
-        except Unreadable as problem:
-            self.outcomes.append(FileOutcome(name, problem.status, problem.code, problem.reason))
-            return
-        except (OSError, EOFError, zlib.error) as error:
-            reason = f"cannot be read to its end: {error}; {indexed} records before that were indexed"
-            self.outcomes.append(FileOutcome(name, FileStatus.FAILED, "unreadable", reason))
-            return
+        for reading in readings:
+            yield from reading.found
+            indexed, records = indexed + len(reading.found), records + reading.records
+            remarks.update(reading.remarks)
+            self.outcomes += reading.left_out
+            if reading.trouble:
+                before = f"; {indexed} records before that were indexed" if reading.trouble.code == "unreadable" else ""
+                self.outcomes.append(replace(reading.trouble, reason=reading.trouble.reason + before))
+                return
         if indexed and remarks:
             told = "; ".join(f"{text} ({n} records)" if n > 1 else text for text, n in remarks.most_common(3))
             more = f"; and {len(remarks) - 3} more remarks" if len(remarks) > 3 else ""
@@ -107,32 +93,34 @@ class Corpus:
         elif not records:
             self.outcomes.append(FileOutcome(name, FileStatus.SKIPPED, "blank", "holds no record"))
 
-    def _sources(self) -> Iterator[tuple[Path, str, Reader]]:
-        """Every readable file with its name relative to the root; the rest become outcomes."""
+    def entries(self) -> Iterator[Source | FileOutcome]:
+        """Every readable file, and an outcome for whatever is not read, in a fixed order."""
         if not self.root.exists():
             raise CorpusError(f"Corpus {self.root} does not exist: name a folder of documents.")
         if file := collection_file(self.root, self.format):
-            yield file, file.name, _json_lines
+            yield Source(file, file.name, collection=True)
             return
-        for path, name in self._walk():
-            reader = next((read for ending, read in READERS.items() if name.lower().endswith(ending)), None)
-            if reader:
-                yield path, name, reader
+        for entry in self._walk():
+            if isinstance(entry, Source) and entry.reader is None:
+                kinds, kind = ", ".join(READERS), entry.path.suffix or entry.path.name
+                yield _skipped(entry.name, "unknown_kind", f"'{kind}' is not read here; known are {kinds}")
             else:
-                kinds = ", ".join(READERS)
-                self._skip(name, "unknown_kind", f"'{path.suffix or path.name}' is not read here; known are {kinds}")
+                yield entry
 
-    def _walk(self) -> Iterator[tuple[Path, str]]:
+    def _walk(self) -> Iterator[Source | FileOutcome]:
         if self.root.is_file():
-            yield self.root, _readable(self.root.name)
+            yield Source(self.root, _readable(self.root.name))
             return
+        unreadable: list[FileOutcome] = []
 
-        def unreadable(error: OSError) -> None:
+        def note(error: OSError) -> None:
             name = _readable(os.path.relpath(error.filename, self.root))
-            self.outcomes.append(FileOutcome(name, FileStatus.FAILED, "unreadable", f"cannot be read: {error}"))
+            unreadable.append(FileOutcome(name, FileStatus.FAILED, "unreadable", f"cannot be read: {error}"))
 
         top = self.root.resolve()
-        for folder, folders, files in os.walk(self.root, onerror=unreadable):
+        for folder, folders, files in os.walk(self.root, onerror=note):
+            yield from unreadable
+            unreadable.clear()
             folders.sort()
             for entry in sorted([*files, *folders]):
                 path = Path(folder, entry)
@@ -140,16 +128,18 @@ class Corpus:
                 try:
                     left_out = _left_out(path, entry in folders, top)
                 except OSError as error:  # a folder whose names may be listed, but not what they stand for
-                    unreadable(error)
+                    note(error)
                     continue
                 if left_out:
-                    self._skip(name, *left_out)
+                    yield _skipped(name, *left_out)
                 elif entry not in folders:
-                    yield path, name
+                    yield Source(path, name)
             folders[:] = [entry for entry in folders if not entry.startswith(".")]
+        yield from unreadable
 
-    def _skip(self, name: str, code: str, reason: str) -> None:
-        self.outcomes.append(FileOutcome(name, FileStatus.SKIPPED, code, reason))
+
+def _skipped(name: str, code: str, reason: str) -> FileOutcome:
+    return FileOutcome(name, FileStatus.SKIPPED, code, reason)
 
 
 def collection_file(root: Path, format: str) -> Path | None:
@@ -181,71 +171,6 @@ def _left_out(path: Path, is_folder: bool, top: Path) -> tuple[str, str] | None:
     return None
 
 
-# ---------------------------------------------------------------------------------------------- readers
-
-
-def _text(path: Path, name: str) -> Iterator[Raw | Unreadable]:
-    text, remarks = decode(path.read_bytes())
-    yield Raw(name, {"id": name, "title": path.stem, "text": text}, remarks)
-
-
-def _markdown(path: Path, name: str) -> Iterator[Raw | Unreadable]:
-    """Markdown with optional front matter: title, groups, tenant, published, source, uri."""
-    text, remarks = decode(path.read_bytes())
-    text = clean(text)
-    fields: dict[str, object] = {}
-    front = re.match(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", text, re.DOTALL | re.MULTILINE)
-    if front:
-        try:
-            stated = yaml.safe_load(front[1])
-        except (yaml.YAMLError, ValueError, RecursionError) as error:
-            # Its groups cannot be known, so indexing it under the default groups could show it to the wrong people.
-            why = " ".join(str(error).split())
-            yield Unreadable("front_matter", f"the front matter is not YAML: {why}", place=name)
-            return
-        if isinstance(stated, dict):  # otherwise it was text between two rulers
-            fields, text = stated, text[front.end() :]
-    heading = re.search(r"^#[ \t]+(.+?)[ \t#]*$", text, re.MULTILINE)
-    title = fields.get("title") or (heading[1] if heading else path.stem)
-    yield Raw(name, {**_known(fields), "id": name, "title": title, "text": text}, remarks)
-
-
-def _json_lines(path: Path, name: str) -> Iterator[Raw | Unreadable]:
-    """One JSON object a line: id (or doc_id, _id), title, text, uri, source, published, groups (or acl), tenant."""
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            place = f"{name}:{number}"
-            try:
-                text, remarks = decode(line)
-                if not text.strip():
-                    continue
-                stated = json.loads(text)
-            except (Unreadable, ValueError, RecursionError) as error:
-                yield Unreadable("not_json", f"is not JSON: {error}", place=place)
-                continue
-            if isinstance(stated, dict):
-                yield Raw(place, _known(stated), remarks)
-            else:
-                yield Unreadable("not_json", f"must be an object, not {type(stated).__name__}", place=place)
-
-
-def _known(fields: Mapping[str, object]) -> dict[str, object]:
-    """The fields under their one name; of several spellings the first that is stated counts."""
-    spellings = {"id": ("id", "doc_id", "_id"), "groups": ("groups", "acl")}
-    names = ("id", "title", "text", "uri", "source", "published", "groups", "tenant")
-    found = {name: [fields[s] for s in spellings.get(name, (name,)) if fields.get(s) is not None] for name in names}
-    return {name: values[0] for name, values in found.items() if values}
-
-
 def _readable(name: str) -> str:
     """A file name as text: NFC, and bytes that are no UTF-8 shown as the replacement character."""
     return unicodedata.normalize("NFC", os.fsencode(name).decode("utf-8", "replace"))
-
-
-READERS: dict[str, Reader] = {
-    ".txt": _text,
-    ".md": _markdown,
-    ".markdown": _markdown,
-    ".jsonl": _json_lines,
-    ".jsonl.gz": _json_lines,
-}

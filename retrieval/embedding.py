@@ -30,6 +30,8 @@ class HashingEmbedder:
     Source: Weinberger et al., Feature Hashing for Large Scale Multitask Learning, ICML 2009.
     """
 
+    runtime = ""  # sums of a few numbers, the same everywhere
+
     def __init__(self, dimensions: int = 256) -> None:
         self.dimensions = dimensions
         self.tag = f"hashing-{dimensions}-1"
@@ -78,7 +80,7 @@ class CachedQueries:
 
     def __init__(self, embedder: Embedder, size: int = 4096) -> None:
         self.embedder, self.size = embedder, size
-        self.tag, self.dimensions = embedder.tag, embedder.dimensions
+        self.tag, self.runtime, self.dimensions = embedder.tag, embedder.runtime, embedder.dimensions
         self._vectors: OrderedDict[str, Vectors] = OrderedDict()
         self._lock = Lock()
 

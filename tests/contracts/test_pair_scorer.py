@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from domain.ports import PairScorer
-from retrieval.neural import CrossEncoder
+from retrieval.cross_encoder import CrossEncoder
+from retrieval.pair_engine import PairEngine
 from retrieval.reranking import FeatureReranker, read_weights, reorder
 from tests.fakes import chunk, hits
 from tests.retrieval.tiny_models import bert
@@ -20,7 +21,12 @@ def cross_encoder(folder: Path) -> PairScorer:
     return CrossEncoder(bert(folder, "BertForSequenceClassification"), max_tokens=64, batch_tokens=128)
 
 
-SCORERS = [feature_reranker, cross_encoder]
+def pair_engine(folder: Path) -> PairScorer:
+    model = CrossEncoder(bert(folder, "BertForSequenceClassification"), max_tokens=64, batch_tokens=128)
+    return PairEngine([model], batch_tokens=128, remembered=0)
+
+
+SCORERS = [feature_reranker, cross_encoder, pair_engine]
 FOUND = hits(
     chunk("a#0", "the kiln is hot"),
     chunk("b#0", ""),

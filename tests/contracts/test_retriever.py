@@ -13,7 +13,11 @@ from retrieval.building import build
 from retrieval.embedding import HashingEmbedder
 from retrieval.index import HybridIndex
 from retrieval.library import Library
+from retrieval.phases import Recipe
 from retrieval.registry import FolderRegistry
+from retrieval.shard_library import ShardLibrary
+from retrieval.sharded import ShardedRetriever
+from retrieval.sharding import shard_folder
 from tests.fakes import FakeRetriever, hits
 
 STAFF = Scope("harbour", frozenset({"staff"}))
@@ -31,6 +35,7 @@ class Case:
     retriever: Retriever
     version: str
     ids: dict[str, str]  # document id -> chunk id
+    libraries: tuple[Library, ...] = ()  # to be kept in step, and closed
 
 
 def library(path: Path) -> Case:
@@ -42,7 +47,8 @@ def library(path: Path) -> Case:
     registry.move(Move(Verb.PROMOTE, "", "a test", Rollout(), Rollout(stable=version, revision=1)))
     index = HybridIndex.open(registry.folder(version), embedder)
     ids = {chunk.source.doc_id: chunk.id for chunk in index.stored.chunks()}
-    return Case(Library(lambda name: HybridIndex.open(registry.folder(name), embedder), registry), version, ids)
+    retriever = Library(lambda name: HybridIndex.open(registry.folder(name), embedder), registry)
+    return Case(retriever, version, ids, (retriever,))
 
 
 def fake(path: Path) -> Case:
@@ -53,15 +59,28 @@ def fake(path: Path) -> Case:
     return Case(FakeRetriever(hits(*chunks)), known.version, known.ids)
 
 
-RETRIEVERS: dict[str, Callable[[Path], Case]] = {"library": library, "fake": fake}
+def sharded(path: Path) -> Case:
+    known, embedder, registry = library(path), HashingEmbedder(32), FolderRegistry(path / "library")
+
+    def shard(number: int) -> ShardLibrary:
+        def opened(version: str) -> HybridIndex:
+            return HybridIndex.open(shard_folder(registry.folder(version), path / "shards", number, 2), embedder)
+
+        return ShardLibrary(opened, registry, name=f"retriever-{number}")
+
+    shards = [shard(0), shard(1)]
+    return Case(ShardedRetriever(shards, Recipe()), known.version, known.ids, tuple(shards))
+
+
+RETRIEVERS: dict[str, Callable[[Path], Case]] = {"library": library, "sharded": sharded, "fake": fake}
 
 
 @pytest.fixture(params=sorted(RETRIEVERS))
 async def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
     case = RETRIEVERS[request.param](tmp_path)
-    if isinstance(case.retriever, Library):
-        await case.retriever.refresh()
-        request.addfinalizer(case.retriever.close)  # noqa: PT021 - the fake has nothing to close
+    for opened in case.libraries:
+        await opened.refresh()
+        request.addfinalizer(opened.close)  # noqa: PT021 - the fake has nothing to close
     return case
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from domain.errors import ConfigError, CorpusError
 from domain.types import Document
-from retrieval.documents import Corpus, FileOutcome, FileStatus
-from retrieval.records import clean, decode
+from retrieval.documents import Corpus
+from retrieval.reading import FileOutcome
+from retrieval.records import FileStatus, clean, decode
 
 STAFF = frozenset({"staff"})
 

@@ -10,7 +10,7 @@ from retrieval.embedding import CachedQueries, HashingEmbedder
 class Counting:
     """Remembers what it was asked; a text's vector holds its length."""
 
-    tag, dimensions = "counting", 2
+    tag, runtime, dimensions = "counting", "abacus", 2
 
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
@@ -56,7 +56,7 @@ def test_the_hashes_are_the_same_in_every_process() -> None:
 def test_the_cache_asks_once_for_each_text_and_forgets_the_least_recent() -> None:
     inner = Counting()
     cached = CachedQueries(inner, 2)
-    assert cached.tag == "counting"
+    assert (cached.tag, cached.runtime) == ("counting", "abacus")
     assert cached.embed_queries(["a", "bb", "a"])[:, 0].tolist() == [1, 2, 1]
     cached.embed_queries(["a"])  # now bb is the least recent
     cached.embed_queries(["ccc"])

@@ -319,6 +319,20 @@ async def test_many_askers_of_an_unknown_move_look_once_or_twice_and_not_each(ha
     hall.gate.set()
 
 
+async def test_tombstones_that_did_not_change_are_the_same_object_after_every_look(hall: Hall) -> None:
+    await hall.point(0)
+    hall.registry.tombstone(["a"])
+    index = await hall.library._opened(hall.versions[0])
+    seen = []
+    for _ in range(3):
+        await hall.library.refresh()
+        seen.append(index.tombstones)
+    assert seen[0] is seen[1] is seen[2]
+    hall.registry.restore(["a"])
+    await hall.library.refresh()
+    assert index.tombstones == frozenset()
+
+
 async def test_a_tombstone_reaches_every_open_version_and_those_opened_later(hall: Hall) -> None:
     await hall.point(0, 1)
     hall.registry.tombstone(["a"])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from domain.errors import ConfigError, StageFailed
-from domain.types import Hit, Query
+from domain.types import Hit, Query, Reranking
 from retrieval.pair_features import FEATURES
 from retrieval.reranking import FeatureReranker, ScoredReranker, passage, read_weights, reorder, standardised
 from tests.fakes import chunk, hits
@@ -94,15 +94,15 @@ def test_the_shipped_weights_are_read_and_unreadable_ones_refused_by_name(tmp_pa
     for content in ("", "[]", "{}", '{"weights": {"title": "much"}}'):
         broken = tmp_path / "weights.json"
         broken.write_text(content)
-        with pytest.raises(ConfigError, match=r"weights\.json.*feature_training"):
+        with pytest.raises(ConfigError, match=r"weights\.json.*train-reranker"):
             read_weights(broken)
 
 
 async def test_the_stage_reorders_the_head_and_keeps_the_tail_below_it() -> None:
     many = hits(*(chunk(f"d#{i}", "x" * i) for i in range(6)))
     with ThreadPoolExecutor(1) as pool:
-        found = await ScoredReranker(Lengths(), 4, pool).rerank(Query("q"), many)
-        assert await ScoredReranker(Lengths(), 4, pool).rerank(Query("q"), ()) == ()
+        found = (await ScoredReranker(Lengths(), 4, pool).rerank(Query("q"), many)).hits
+        assert await ScoredReranker(Lengths(), 4, pool).rerank(Query("q"), ()) == Reranking(())
     assert ids(found) == ["d#3", "d#2", "d#1", "d#0", "d#4", "d#5"]
     assert [hit.rank for hit in found] == [1, 2, 3, 4, 5, 6]
     assert [hit.method for hit in found] == ["lengths"] * 4 + ["fake"] * 2
