@@ -17,7 +17,7 @@ from domain.ports import Generator, Reranker, Rewriter
 from serving.deployments.gateway import MakeService
 from serving.deployments.retriever import Library
 from serving.ray_home import Place, RayHome
-from serving.remote import Patience
+from serving.remote import Merge, Patience, shard_name
 
 APP = "tidegate"
 
@@ -51,6 +51,8 @@ class GraphPlan:
     make_reranker: Callable[[], Reranker] | None
     make_generator: Callable[[], Generator]
     make_service: MakeService
+    make_shards: tuple[Callable[[], Library], ...] = ()  # in the place of make_retriever, where a library is cut
+    merge: Merge | None = None  # all shards to one retriever, in the gateway
     patience: Patience = field(default_factory=Patience)
     rewriter: StageOptions = StageOptions()
     retriever: StageOptions = StageOptions()
@@ -72,9 +74,12 @@ def build(plan: GraphPlan, metrics_folder: Path | None = None) -> Any:  # Any: r
     def stage(name: str, host: type, options: StageOptions) -> Any:  # Any: ray.serve's Deployment
         return serve.deployment(name=name, **_deployment(options))(host)
 
+    retrievers = {
+        name: stage(name, RetrieverHost, plan.retriever).bind(make) for name, make in _retrievers(plan).items()
+    }
     handles = {
         "rewriter": stage("rewriter", RewriterHost, plan.rewriter).bind(plan.make_rewriter),
-        "retriever": stage("retriever", RetrieverHost, plan.retriever).bind(plan.make_retriever),
+        **retrievers,
         "generator": stage("generator", GeneratorHost, plan.generator).bind(plan.make_generator),
     }
     if plan.make_reranker is not None:
@@ -84,8 +89,13 @@ def build(plan: GraphPlan, metrics_folder: Path | None = None) -> Any:  # Any: r
     at_once = plan.gateway.max_ongoing_requests
     gateway = {**_deployment(plan.gateway), "max_ongoing_requests": 10 * at_once, "max_queued_requests": -1}
     return serve.deployment(name="gateway", **gateway)(ingress).bind(
-        plan.make_service, plan.patience, metrics_folder, at_once, handles
+        plan.make_service, plan.patience, metrics_folder, at_once, handles, plan.merge if plan.make_shards else None
     )
+
+
+def _retrievers(plan: GraphPlan) -> dict[str, Callable[[], Library]]:
+    """What each retriever deployment makes: one, or one per shard, each with replicas and autoscaling of its own."""
+    return {shard_name(i): make for i, make in enumerate(plan.make_shards)} or {"retriever": plan.make_retriever}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +189,7 @@ def _check_fits(plan: GraphPlan) -> None:
     import ray
 
     there = ray.cluster_resources()
-    stages = {"gateway": plan.gateway, "rewriter": plan.rewriter, "retriever": plan.retriever}
+    stages = {"gateway": plan.gateway, "rewriter": plan.rewriter} | dict.fromkeys(_retrievers(plan), plan.retriever)
     stages |= {"generator": plan.generator} | ({"reranker": plan.reranker} if plan.make_reranker else {})
     for resource, name in (("CPU", "num_cpus"), ("GPU", "num_gpus")):
         wanted = sum(options.min_replicas * getattr(options, name) for options in stages.values())

@@ -21,6 +21,7 @@ from domain.types import (
     Hit,
     Mode,
     Query,
+    Reranking,
     Retrieval,
     Rewrite,
     RewriteStatus,
@@ -101,9 +102,9 @@ class NoOpLibrary:
 class NoOpReranker:
     """Keeps the order."""
 
-    async def rerank(self, query: Query, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    async def rerank(self, query: Query, hits: Sequence[Hit], within_s: float | None = None) -> Reranking:
         """The hits."""
-        return tuple(hits)
+        return Reranking(tuple(hits))
 
 
 class NoOpGenerator:

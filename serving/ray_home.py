@@ -47,6 +47,17 @@ class RayHome:
         """Starts Ray on this machine. Raises AddressTaken when the port is, ConfigError when it cannot."""
         check_free(place.host, place.port)
         haproxy, notes = _haproxy(place.haproxy)
+        return cls._started(haproxy, notes, place.num_cpus, place.num_gpus, place.object_store_mb)
+
+    @classmethod
+    def for_work(cls, num_cpus: int, object_store_mb: int = 200) -> Self:
+        """Starts Ray on this machine for work without a service. Raises ConfigError when it cannot."""
+        return cls._started("", (), num_cpus, None, object_store_mb)
+
+    @classmethod
+    def _started(
+        cls, haproxy: str, notes: tuple[str, ...], num_cpus: int | None, num_gpus: int | None, object_store_mb: int
+    ) -> Self:
         # Unix sockets have at most 107 characters of path, of which Ray's own names take about 70: a data folder or a
         # long TMPDIR would not do, nor would blanks in them.
         root = "/tmp" if Path("/tmp").is_dir() else None  # noqa: S108
@@ -57,14 +68,14 @@ class RayHome:
 
         if ray.is_initialized():
             shutil.rmtree(folder, ignore_errors=True)
-            raise ConfigError("This process already has a Ray: end it first, or serve from another process.")
+            raise ConfigError("This process already has a Ray: end it first, or use another process.")
         try:
             ray.init(
                 address="local",  # never join a Ray that somebody else started
                 _temp_dir=str(folder / "r"),  # Ray opens its folder to everybody; ours around it stays closed
-                num_cpus=place.num_cpus,
-                num_gpus=place.num_gpus,
-                object_store_memory=place.object_store_mb << 20,
+                num_cpus=num_cpus,
+                num_gpus=num_gpus,
+                object_store_memory=object_store_mb << 20,
                 include_dashboard=False,
                 log_to_driver=False,
                 logging_level="WARNING",
@@ -116,6 +127,9 @@ def _switches(folder: Path, haproxy: str) -> dict[str, str]:
         # Ray kills a proxy that is not ready in 5 s, and with it the start; importing alone takes that long on a busy
         # machine.
         "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60",
+        # The same for Ray itself: it gives up after 30 s, which a machine with ten busy programs takes.
+        "RAY_raylet_start_wait_time_s": "90",
+        "RAY_agent_register_timeout_ms": "90000",
         "RAY_SERVE_METRICS_EXPORT_INTERVAL_MS": "1000",  # ten times a second costs more than it tells
         "RAY_worker_niceness": "0",  # Ray gives way to everything else on a machine by default; a service should not
         # An idle replica has nothing to drain; with the default of 30 s every stop takes as long.

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.errors import Overloaded, StageFailed, StageTimeout, TidegateError, UpstreamInterrupted
-from domain.ports import Generator, Stages
+from domain.ports import Generator, Retriever, Stages
 from domain.prompt import PromptPlan
-from domain.types import Chunk, Delta, Draft, Hit, Mode, Query, Retrieval, Rewrite, Scope, Turn
+from domain.types import Chunk, Delta, Draft, Hit, Mode, Query, Reranking, Retrieval, Rewrite, Scope, Turn
 from serving.telemetry import RETRIES, Telemetry
 from serving.travel import travel_light
 
 Handle = Any  # Ray's DeploymentHandle
 Bunch = tuple[Delta | Draft, ...]
+Merge = Callable[[Sequence["RemoteShard"], float], Retriever]  # all shards, and the seconds for one search
 ATTEMPTS = 2
 
 
@@ -35,10 +36,13 @@ class Patience:
     ready_s: float = 2.0
 
 
-def remote_stages(handles: Mapping[str, Handle], patience: Patience, telemetry: Telemetry) -> tuple[Stages, Generator]:
+def remote_stages(
+    handles: Mapping[str, Handle], patience: Patience, telemetry: Telemetry, merge: Merge | None = None
+) -> tuple[Stages, Generator]:
     """The stages behind `handles` (by stage name), and the same generator for answers that are not streamed.
 
-    Without a "reranker" the fused order stands.
+    Without a "reranker" the fused order stands. With `merge` there is no "retriever": every "retriever-0" to the last
+    is a shard, and `merge` makes one retriever of them.
     """
     travel_light()
     calls = _Calls(telemetry)
@@ -49,11 +53,23 @@ def remote_stages(handles: Mapping[str, Handle], patience: Patience, telemetry: 
     }
     stages = Stages(
         RemoteRewriter(plain["rewriter"], patience, calls),
-        RemoteRetriever(plain["retriever"], patience, calls),
+        _retriever(plain, patience, calls, merge),
         RemoteReranker(plain["reranker"], patience, calls) if "reranker" in plain else None,
         RemoteGenerator(plain["generator"], patience, calls),
     )
     return stages, RemoteWriter(plain["generator"], patience, calls)
+
+
+def shard_name(number: int) -> str:
+    """How the stage of one shard is called."""
+    return f"retriever-{number}"
+
+
+def _retriever(plain: Mapping[str, Handle], patience: Patience, calls: "_Calls", merge: Merge | None) -> Retriever:
+    if merge is None:
+        return RemoteRetriever(plain["retriever"], patience, calls)
+    names = [shard_name(number) for number in range(len(plain)) if shard_name(number) in plain]
+    return merge([RemoteShard(name, plain[name], patience, calls) for name in names], patience.retrieve_s)
 
 
 def readiness(handles: Mapping[str, Handle], patience: Patience) -> Callable[[], Awaitable[Mapping[str, bool]]]:
@@ -118,15 +134,42 @@ class RemoteRetriever:
         return chunks
 
 
+class RemoteShard:
+    """One shard over a handle. What it is asked, and what it says, is known only to who makes one retriever of all."""
+
+    def __init__(self, name: str, handle: Handle, patience: Patience, calls: "_Calls") -> None:
+        self.name = name
+        self._survey, self._shortlist = handle.survey, handle.shortlist
+        self._hits, self._passages = handle.hits, handle.passages
+        self._limit_s, self._calls = patience.retrieve_s, calls
+
+    async def survey(self, *question: object) -> Any:  # Any: a type of who merges
+        """What the shard knows before a search, or StageFailed."""
+        return await self._calls.one(self.name, self._limit_s, self._survey, *question)
+
+    async def shortlist(self, *question: object) -> Any:  # Any: a type of who merges
+        """What the shard finds, or StageFailed."""
+        return await self._calls.one(self.name, self._limit_s, self._shortlist, *question)
+
+    async def hits(self, *question: object) -> Any:  # Any: a type of who merges
+        """Hits of the shard with their text, or StageFailed."""
+        return await self._calls.one(self.name, self._limit_s, self._hits, *question)
+
+    async def passages(self, *question: object) -> Any:  # Any: a type of who merges
+        """Chunks of the shard by id, or StageFailed."""
+        return await self._calls.one(self.name, self._limit_s, self._passages, *question)
+
+
 class RemoteReranker:
     """Reranker over a handle."""
 
     def __init__(self, handle: Handle, patience: Patience, calls: "_Calls") -> None:
         self._rerank, self._limit_s, self._calls = handle.rerank, patience.rerank_s, calls
 
-    async def rerank(self, query: Query, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    async def rerank(self, query: Query, hits: Sequence[Hit], within_s: float | None = None) -> Reranking:
         """As Reranker.rerank, or StageFailed."""
-        ranked: tuple[Hit, ...] = await self._calls.one("reranker", self._limit_s, self._rerank, query, tuple(hits))
+        method = self._rerank
+        ranked: Reranking = await self._calls.one("reranker", self._limit_s, method, query, tuple(hits), within_s)
         return ranked
 
 

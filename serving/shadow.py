@@ -14,7 +14,7 @@ from domain.packing import pack
 from domain.policies import coverage
 from domain.ports import Stages
 from domain.searching import search
-from domain.types import Chunk, Evidence, Hit, Mode, Query, Retrieval, Scope
+from domain.types import Chunk, Evidence, Hit, Mode, Query, Reranking, Retrieval, Scope
 from serving.service import Service
 from serving.telemetry import SHADOWS
 
@@ -72,13 +72,13 @@ class FirstSearch:
         """As Retriever.chunks."""
         return await self._retriever.chunks(ids, scope, version)
 
-    async def rerank(self, query: Query, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    async def rerank(self, query: Query, hits: Sequence[Hit], within_s: float | None = None) -> Reranking:
         """As Reranker.rerank."""
         if self._reranker is None:
             raise RuntimeError("Reranking was asked of stages without a reranker: this is a bug in shadow.py.")
-        ranked = await self._reranker.rerank(query, hits)
+        ranked = await self._reranker.rerank(query, hits, within_s)
         if self._searches == 1 and self._first:
-            self._first = Searched(self._first.query, self._first.scope, self._k, ranked[: self._k])
+            self._first = Searched(self._first.query, self._first.scope, self._k, ranked.hits[: self._k])
             self._as_served = True
         return ranked
 

@@ -11,13 +11,27 @@ from operator import attrgetter
 from typing import Any
 
 from domain.prompt import PromptPlan
-from domain.types import Chunk, Evidence, Hit, Query, Retrieval, Rewrite, Scope, SourceRef, Turn
+from domain.types import (
+    Chunk,
+    Evidence,
+    Hit,
+    PassageTokens,
+    Query,
+    Reranking,
+    Retrieval,
+    Rewrite,
+    Scope,
+    SourceRef,
+    Turn,
+)
 
 CARRIED = (
     Hit,
     Chunk,
     SourceRef,
+    PassageTokens,
     Retrieval,
+    Reranking,
     Query,
     Scope,
     Rewrite,

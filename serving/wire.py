@@ -32,6 +32,7 @@ def answer_json(answer: Answer) -> Json:
         "consulted": [citation_json(citation) for citation in answer.consulted],
         "grounding": answer.grounding.value,
         "status": answer.status.value,
+        "relevance": trace.rounds[-1].relevance if trace.rounds else None,
         "session": session_json(answer.session),
         "rewrite": rewrite_json(answer.rewrite),
         "index_version": trace.version,

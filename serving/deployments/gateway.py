@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 from domain.ports import Stages
 from serving.api import create_app
 from serving.collector import collect_less
-from serving.remote import Patience, readiness, remote_stages
+from serving.remote import Merge, Patience, readiness, remote_stages
 from serving.service import Service
 from serving.telemetry import Prometheus, Telemetry
 
@@ -32,12 +32,13 @@ class Gateway:
         metrics_folder: Path | None,
         max_in_flight: int,
         handles: Mapping[str, Any],  # Any: Ray's DeploymentHandle, by stage name
+        merge: Merge | None = None,
     ) -> None:
         collect_less()
         # Serve's own loggers stay as they are; ours speak only when something is wrong.
         logging.getLogger("tidegate").setLevel(logging.WARNING)
         telemetry = Prometheus(metrics_folder)
-        stages, writer = remote_stages(handles, patience, telemetry)
+        stages, writer = remote_stages(handles, patience, telemetry, merge)
         service = make_service(stages, readiness(handles, patience), telemetry)
         limits = replace(service.limits, max_in_flight=max_in_flight)
         self._service = replace(service, limits=limits, writer=writer)

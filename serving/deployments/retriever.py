@@ -1,4 +1,5 @@
-"""The retriever's host: a plain class which Ray Serve replicates, and the task that keeps its library current.
+"""The retriever's host, whole or one shard of it: a plain class which Ray Serve replicates, and the task that keeps its
+library current.
 
 The library holds the open index versions. Pointer moves and deletions reach it by polling the registry, so every
 replica learns of them within a second or two, whoever made them.
@@ -7,7 +8,7 @@ replica learns of them within a second or two, whoever made them.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from domain.errors import TidegateError
 from domain.ports import Retriever
@@ -82,6 +83,32 @@ class RetrieverHost:
         """Stops keeping the library current."""
         if self._keeping is not None:
             self._keeping.cancel()
+
+    # ------------------------------------------------------------------------------------------ of one shard
+
+    async def survey(self, *question: Any) -> Any:  # Any: types of who merges, here and below
+        """As the library of a shard."""
+        await self._current()
+        return await self._shard.survey(*question)
+
+    async def shortlist(self, *question: Any) -> Any:
+        """As the library of a shard."""
+        await self._current()
+        return await self._shard.shortlist(*question)
+
+    async def hits(self, *question: Any) -> Any:
+        """As the library of a shard."""
+        await self._current()
+        return await self._shard.hits(*question)
+
+    async def passages(self, *question: Any) -> Any:
+        """As the library of a shard."""
+        await self._current()
+        return await self._shard.passages(*question)
+
+    @property
+    def _shard(self) -> Any:  # Any: a library that holds one shard has these four steps too
+        return self._library
 
     async def _current(self) -> None:
         if self._keeping is not None:

@@ -36,7 +36,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
     plan = replace(
         noop_plan(two, two),
         make_retriever=partial(TroubledLibrary, folder),
-        make_reranker=TroubledReranker,
+        make_reranker=partial(TroubledReranker, folder),
         make_generator=partial(TroubledGenerator, folder),
         make_service=partial(movable_service, folder),
         patience=Patience(retrieve_s=5.0),

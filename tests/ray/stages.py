@@ -11,7 +11,7 @@ from domain.errors import Throttled
 from domain.ports import Stages
 from domain.prompt import PromptPlan
 from domain.releases import Rollout
-from domain.types import Chunk, Delta, Draft, Hit, Mode, Query, Retrieval, Scope, StopReason
+from domain.types import Chunk, Delta, Draft, Hit, Mode, Query, Reranking, Retrieval, Scope, StopReason
 from retrieval.library import Library
 from serving.noop import NoOpGenerator, NoOpLibrary, NoOpRegistry, NoOpReranker, noop_service
 from serving.service import Service
@@ -111,9 +111,18 @@ def movable_service(folder: Path, stages: Stages, ready: Ready, telemetry: Telem
 
 
 class TroubledReranker(NoOpReranker):
-    """ "rankless" fails."""
+    """ "rankless" fails, "linger" takes its time and says when it is told to stop."""
 
-    async def rerank(self, query: Query, hits: Sequence) -> tuple:  # type: ignore[type-arg]
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def rerank(self, query: Query, hits: Sequence[Hit], within_s: float | None = None) -> Reranking:
         if "rankless" in query.text:
             raise Throttled("Slower, please.", "reranker")
-        return await super().rerank(query, hits)
+        if "linger" in query.text:
+            (self._folder / "reading").touch()
+            try:
+                await asyncio.sleep(60)
+            finally:
+                (self._folder / "stopped-reading").touch()
+        return await super().rerank(query, hits, within_s)

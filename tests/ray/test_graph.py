@@ -2,6 +2,7 @@
 
 import socket
 import time
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -105,6 +106,23 @@ def test_a_client_that_leaves_cancels_its_model_within_two_seconds(graph: Graph)
     assert len(list(graph.folder.glob("closed-*"))) - before == clients
     text = httpx2.get(f"{graph.url}/metrics", timeout=30).text
     assert "tidegate_requests_in_flight 0.0" in text
+
+
+def test_a_client_that_leaves_stops_the_reading_of_its_candidates(graph: Graph) -> None:
+    address = urlsplit(graph.url)
+    body = b'{"query": "linger"}'
+    head = b"POST /v1/search HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    with socket.create_connection((address.hostname or "", address.port or 0), timeout=30) as connection:
+        connection.sendall(head % len(body) + body)
+        assert appears(graph.folder / "reading")
+    assert appears(graph.folder / "stopped-reading")
+
+
+def appears(path: Path, within_s: float = 10.0) -> bool:
+    deadline = time.monotonic() + within_s
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return path.exists()
 
 
 def test_a_body_sent_in_two_pieces_is_answered(graph: Graph) -> None:

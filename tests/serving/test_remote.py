@@ -9,7 +9,7 @@ import pytest
 
 from domain.errors import NotFound, Overloaded, StageFailed, StageTimeout, UpstreamInterrupted
 from domain.prompt import PromptPlan
-from domain.types import Delta, Draft, Query, Retrieval, StopReason
+from domain.types import Delta, Draft, Query, Reranking, Retrieval, StopReason
 from serving.remote import Patience, readiness, remote_stages
 from serving.telemetry import Prometheus
 from tests.fakes import PUBLIC, hits
@@ -181,7 +181,7 @@ async def test_a_caller_that_goes_away_cancels_the_call() -> None:
         (lambda s: s.rewriter.rewrite("why?", ()), "a rewrite"),
         (lambda s: s.rewriter.paraphrase(Query("why?")), Query("why?", ("wherefore?",))),
         (lambda s: s.retriever.chunks(["c"], PUBLIC, "v1"), (TIDE,)),
-        (lambda s: s.reranker.rerank(Query("why?"), hits(TIDE)), hits(TIDE)),
+        (lambda s: s.reranker.rerank(Query("why?"), hits(TIDE), 0.2), Reranking(hits(TIDE))),
     ],
 )
 async def test_every_stage_is_retried_alike(call: Callable[[Any], Any], outcome: Any) -> None:
@@ -248,3 +248,37 @@ async def test_an_answer_that_is_not_streamed_has_a_limit_of_its_own() -> None:
 async def test_readiness_asks_every_stage_and_waits_for_none_for_long() -> None:
     ready = readiness({"rewriter": Handle(True), "retriever": Handle("silence"), "generator": Handle(died())}, QUICK)
     assert await ready() == {"rewriter": True, "retriever": False, "generator": False}
+
+
+# ---------------------------------------------------------------------------------------------- shards
+
+
+def sharded(*handles: Handle) -> tuple[list[Any], list[float]]:
+    """The shards that a merge is given, and the seconds."""
+    given: list[Any] = []
+    seconds: list[float] = []
+
+    def merge(shards: Any, limit_s: float) -> Any:
+        given.extend(shards)
+        seconds.append(limit_s)
+        return given
+
+    every = {f"retriever-{i}": handle for i, handle in enumerate(handles)}
+    remote_stages({"rewriter": Handle(), "generator": Handle(), **every}, QUICK, Prometheus(), merge)
+    return given, seconds
+
+
+async def test_shards_are_merged_in_the_order_of_their_numbers() -> None:
+    given, seconds = sharded(*(Handle(number) for number in range(11)))
+    assert [await shard.survey("asked") for shard in given] == list(range(11))
+    assert [shard.name for shard in given][-2:] == ["retriever-9", "retriever-10"]
+    assert seconds == [QUICK.retrieve_s]
+
+
+@pytest.mark.parametrize("step", ["survey", "shortlist", "hits", "passages"])
+async def test_a_shard_that_died_is_asked_once_more_and_then_named(step: str) -> None:
+    given, _ = sharded(Handle(died(), "found"), Handle(died(), died()))
+    assert await getattr(given[0], step)("asked") == "found"
+    with pytest.raises(StageFailed, match="retriever-1 died twice") as caught:
+        await getattr(given[1], step)("asked")
+    assert caught.value.stage == "retriever-1"

@@ -139,7 +139,7 @@ async def test_the_first_search_is_remembered_as_it_was_served() -> None:
     found = await wrapped.retriever.retrieve(QUERY, PUBLIC, "v2", 10)
     assert first.searched is None  # not reranked, so not as served
     ranked = await wrapped.reranker.rerank(QUERY, found.hits)
-    assert first.searched == Searched(QUERY, PUBLIC, 1, ranked[:1])
+    assert first.searched == Searched(QUERY, PUBLIC, 1, ranked.hits[:1])
     wider = Query("gate", ("doors",))
     await wrapped.reranker.rerank(wider, (await wrapped.retriever.retrieve(wider, PUBLIC, "v2", 10)).hits)
     assert first.searched.query == QUERY

@@ -3,6 +3,7 @@
 import asyncio
 import pickle
 from collections.abc import AsyncGenerator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pytest
@@ -10,12 +11,14 @@ import pytest
 from domain.errors import StageFailed, StorageError, TidegateError
 from domain.prompt import PromptPlan
 from domain.types import Delta, Draft, Query, StopReason
+from retrieval.mixing import ReadingReranker
+from retrieval.pair_engine import PairEngine
 from serving.deployments.generator import GeneratorHost
 from serving.deployments.reranker import RerankerHost
 from serving.deployments.retriever import RetrieverHost
 from serving.deployments.rewriter import RewriterHost
 from serving.noop import NoOpGenerator, NoOpLibrary, noop_plan
-from tests.fakes import PUBLIC, FakeRetriever, FakeRewriter, ReversingReranker, ScriptedGenerator, hits
+from tests.fakes import PUBLIC, FakePairModel, FakeRetriever, FakeRewriter, ReversingReranker, ScriptedGenerator, hits
 from tests.serving.service import BELL, TIDE, SilentGenerator, soon
 
 PLAN = PromptPlan("Answer.", (), (), "Why?")
@@ -45,7 +48,7 @@ async def test_rewriter_reranker_and_generator_pass_on_what_they_host() -> None:
     assert (await rewriter.rewrite("when?", ())).query == Query("gate hours")
     assert (await rewriter.paraphrase(Query("gate"))).variants == ("about gate",)
     ranked = await RerankerHost(ReversingReranker).rerank(Query("gate"), hits(TIDE, BELL))
-    assert [hit.chunk for hit in ranked] == [BELL, TIDE]
+    assert [hit.chunk for hit in ranked.hits] == [BELL, TIDE]
     assert [len(bunch) async for bunch in GeneratorHost(NoOpGenerator).generate(PLAN)] == [2]
     assert len(await GeneratorHost(NoOpGenerator).write(PLAN)) == 2
 
@@ -91,6 +94,37 @@ async def test_pieces_before_a_failure_are_sent_before_it() -> None:
     with pytest.raises(StageFailed):
         await anext(stream)
     assert broken.closed
+
+
+async def test_a_caller_who_leaves_while_candidates_are_read_takes_its_work_along() -> None:
+    model = FakePairModel()
+    engine = PairEngine([model], batch_tokens=8)
+    with ThreadPoolExecutor(1) as pool:
+        host = RerankerHost(lambda: ReadingReranker(engine, 10, pool))
+        model.gate.clear()
+        first = asyncio.create_task(host.rerank(Query("gate"), hits(TIDE)))
+        await asyncio.to_thread(model.began.wait, 10)
+        leaves = asyncio.create_task(host.rerank(Query("bell"), hits(TIDE, BELL)))
+        await asyncio.sleep(0.05)
+        leaves.cancel()
+        await asyncio.gather(leaves, return_exceptions=True)
+        model.gate.set()
+        await first
+        await host.rerank(Query("tide"), hits(BELL))
+    assert leaves.cancelled()
+    assert len(model.batches) == 2  # nothing of the one who left
+    engine.close()
+
+
+async def test_a_reranker_whose_engine_ended_is_unhealthy_and_any_other_is_well() -> None:
+    engine = PairEngine([FakePairModel()], batch_tokens=8)
+    with ThreadPoolExecutor(1) as pool:
+        host = RerankerHost(lambda: ReadingReranker(engine, 10, pool))
+        await host.check_health()
+        engine.close()
+        with pytest.raises(RuntimeError, match="replaced"):
+            await host.check_health()
+    await RerankerHost(ReversingReranker).check_health()
 
 
 async def test_a_caller_that_closes_the_stream_closes_the_generator() -> None:
