@@ -67,19 +67,9 @@ def serve(
     Search is hybrid, not reranked, k 10; about 5,000 passages; latency with 1 client, throughput with 8.
     """
     from load.closed_loop import Request
-    from serving.address import free_port
     from tidegate import ending, starting
 
-    given = loaded(ctx).settings
-    home = given.data_dir / "bench" / (corpus.resolve().name if corpus else "generated")
-    settings = given.model_copy(
-        update={
-            "data_dir": home,
-            "access": given.access.model_copy(update={"mode": "open"}),
-            "chunking": given.chunking.model_copy(update={"strategy": "heading", "tokens": CHUNK_TOKENS}),
-            "serving": given.serving.model_copy(update={"port": free_port()}),
-        }
-    )
+    settings = served_settings(loaded(ctx).settings, corpus)
     results: list[Result] = []
     with progress() as report:
         version, asked = bench_index(settings, corpus, report)
@@ -97,6 +87,21 @@ def serve(
             ending.end(settings, there)
     facts: dict[str, Any] = {"search": figures(*results[:2]), "answers": figures(*results[2:])}
     return finish(facts | {"resident_mb": resident_mb, "passages": version.chunks}, results, as_json)
+
+
+def served_settings(given: "Settings", corpus: Path | None) -> "Settings":
+    """Settings of an index that is built for measuring alone, served at a port that is free now."""
+    from serving.address import free_port
+
+    home = given.data_dir / "bench" / (corpus.resolve().name if corpus else "generated")
+    return given.model_copy(
+        update={
+            "data_dir": home,
+            "access": given.access.model_copy(update={"mode": "open"}),
+            "chunking": given.chunking.model_copy(update={"strategy": "heading", "tokens": CHUNK_TOKENS}),
+            "serving": given.serving.model_copy(update={"port": free_port()}),
+        }
+    )
 
 
 def figures(one: "Result", eight: "Result") -> dict[str, float | None]:

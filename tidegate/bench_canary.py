@@ -97,7 +97,7 @@ def canary(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the traffic.")] = 1,
     as_json: AsJson = False,
 ) -> Code:
-    """Simulate canaries: how soon is a drop seen, how often wrongly?
+    """Simulate canaries: how soon is a drop seen?
 
     Half of them have a drop of 5 points and half have none. Exit code 1 when one of the figures is not what is wanted.
     """

@@ -1,11 +1,14 @@
 """`tidegate build` and `tidegate versions`: documents to an index version, and the versions there are."""
 
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from domain.errors import CorpusError
+from domain.errors import BadRequest, CorpusError
 from tidegate.config import AsJson
 from tidegate.console import Code, loaded, note, say, say_json
 from tidegate.progress import Report, progress
@@ -13,9 +16,11 @@ from tidegate.progress import Report, progress
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from domain.ports import Embedder
     from domain.releases import Decision, Move
     from retrieval.building import BuildReport
-    from retrieval.documents import FileOutcome
+    from retrieval.reading import FileOutcome
+    from retrieval.work import Workers
     from tidegate.settings import Settings
 
 TOLD = 20  # files and records that are named one by one; a terminal is no place for thousands
@@ -30,12 +35,24 @@ def build(
     corpus: Annotated[Path, typer.Argument(help="Folder of documents, or a BEIR collection.", show_default=False)],
     format: Annotated[str, typer.Option(help="auto, folder or beir.")] = "auto",
     groups: Annotated[str, typer.Option(help="Groups, comma separated, that may read documents which name none.")] = "",
+    on: Annotated[str, typer.Option(help="here, or ray: read, cut and embed by workers of a Ray cluster.")] = "here",
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=10_000, help="Workers with --on ray; one a core when left out.")
+    ] = None,
+    ray_address: Annotated[
+        str | None, typer.Option(help="HOST:PORT of a running Ray, or auto; one of its own when left out.")
+    ] = None,
     as_json: AsJson = False,
 ) -> Code:
-    """Build an index version; unchanged text is not embedded again. Nobody is served from it before it is admitted."""
+    """Build an index version; what did not change is kept.
+
+    Unchanged text is not embedded again, and nobody is served from it before it is admitted. The version is the same,
+    byte for byte, whoever does the work.
+    """
     settings = loaded(ctx).settings
+    where = place(on, workers, ray_address)
     with progress() as report:
-        built = build_version(settings, corpus, report, format=format, groups=groups)
+        built = build_version(settings, corpus, report, format=format, groups=groups, where=where)
     if as_json:
         say_json(_as_json(built))
     else:
@@ -87,8 +104,31 @@ def _admitted_by(decision: "Decision | None") -> str:
     return f"{how} {decision.decided_at[:19]}"
 
 
+@dataclass(frozen=True, slots=True)
+class OfRay:
+    """Where a build is shared out: `workers` of the Ray at `address`, of one of its own when that is None."""
+
+    workers: int
+    address: str | None
+
+
+def place(on: str, workers: int | None, address: str | None) -> OfRay | None:
+    """Where to build; None means in this process. Raises BadRequest for options that contradict each other."""
+    if on not in ("here", "ray"):
+        raise BadRequest(f"--on {on} is not known: use here or ray.", "on")
+    if on == "here" and (workers is not None or address is not None):
+        raise BadRequest("--workers and --ray-address are for clusters: add --on ray.", "on")
+    return OfRay(workers or os.cpu_count() or 1, address) if on == "ray" else None
+
+
 def build_version(
-    settings: "Settings", corpus: Path, report: Report, *, format: str = "auto", groups: str = ""
+    settings: "Settings",
+    corpus: Path,
+    report: Report,
+    *,
+    format: str = "auto",
+    groups: str = "",
+    where: OfRay | None = None,
 ) -> "BuildReport":
     """The BuildReport of `corpus` under these settings, with the newest version as parent.
 
@@ -98,10 +138,13 @@ def build_version(
     data folder cannot be written; both before the encoder is loaded where that can be known.
     """
     from retrieval.building import build as build_index
+    from retrieval.dense_choice import part
     from retrieval.documents import Corpus, collection_file
-    from tidegate.compose import make_embedder, make_registry
+    from tidegate.compose import make_embedder, make_registry, make_tokenizer
     from tidegate.server import check_writable
 
+    if where is not None:
+        corpus = corpus.absolute()  # workers may have another working directory
     if not corpus.exists():
         raise CorpusError(f"Corpus {corpus} does not exist: name a folder of documents.")
     registry, chosen = make_registry(settings), settings.chunking
@@ -112,21 +155,39 @@ def build_version(
     documents = Corpus(corpus, format, default, settings.access.tenant)
     check_writable(settings)
     known = registry.versions()
-    try:
-        return build_index(
-            documents,
-            embedder=make_embedder(settings),
-            registry=registry,
-            staging=settings.data_dir / "staging",
-            chunker=chosen.strategy,
-            chunk_tokens=PASSAGE_TOKENS if passages and is_default_size else chosen.tokens,
-            overlap=chosen.overlap,
-            parent=known[-1].id if known else None,
-            progress=report,
-        )
-    except CorpusError:
-        tell(documents.outcomes)
-        raise
+    embedder = make_embedder(settings)
+    with ExitStack() as stack:
+        try:
+            return build_index(
+                documents,
+                embedder=embedder,
+                registry=registry,
+                staging=settings.data_dir / "staging",
+                chunker=chosen.strategy,
+                chunk_tokens=PASSAGE_TOKENS if passages and is_default_size else chosen.tokens,
+                overlap=chosen.overlap,
+                parent=known[-1].id if known else None,
+                tokenizer=make_tokenizer(settings),
+                extra=(part(settings.retrieval.dense),),
+                workers=_workers(settings, embedder, where, stack, report),
+                progress=report,
+            )
+        except CorpusError:
+            tell(documents.outcomes)
+            raise
+
+
+def _workers(
+    settings: "Settings", embedder: "Embedder", where: OfRay | None, stack: ExitStack, report: Report
+) -> "Workers | None":
+    """Whoever shares the work, as long as the stack is open; None for nobody but this process."""
+    if where is None:
+        return None
+    from tidegate.build_on_ray import OnRay, cluster
+
+    report("starting Ray" if where.address is None else "joining Ray", 0, 0)
+    stack.enter_context(cluster(where.address, where.workers))
+    return OnRay(settings, where.workers, (embedder.tag, embedder.runtime))
 
 
 def tell(outcomes: "Sequence[FileOutcome]") -> None:

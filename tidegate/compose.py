@@ -8,6 +8,7 @@ is compose_graph.py; what watches and moves versions is compose_releases.py.
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from domain.errors import ConfigError
@@ -19,11 +20,13 @@ from domain.types import Rules, Scope
 from retrieval.index import HybridIndex
 from retrieval.library import Library
 from retrieval.registry import FolderRegistry
+from retrieval.tokenizing import Tokenizer
 from serving.auth import Authenticate, OpenTo, TrustedHeaders
 from serving.deployments.gateway import Ready
 from serving.schemas import Limits
 from serving.service import Service, always_ready
 from serving.telemetry import Silent, Telemetry
+from tidegate.compose_calibration import check_calibration, make_bar, make_calibration
 from tidegate.settings import Settings
 from tidegate.suggestions import offered
 
@@ -52,23 +55,50 @@ def make_embedder(settings: Settings) -> Embedder:
     if chosen.backend == "hashing":
         embedder = HashingEmbedder(chosen.dimensions)
     else:
-        from retrieval.neural import SentenceEncoder, minilm_folder
+        from retrieval.model_folder import minilm_folder
+        from retrieval.neural import SentenceEncoder
+        from retrieval.runtimes import Choice
 
         own = chosen.folder if chosen.backend == "folder" else None
-        embedder = SentenceEncoder(own or minilm_folder(), name="" if own else "minilm", threads=chosen.threads)
+        choice = Choice(chosen.runtime, chosen.dtype, chosen.device, chosen.threads)
+        embedder = SentenceEncoder(own or minilm_folder(), choice, name="" if own else "minilm")
     return CachedQueries(embedder, chosen.query_cache) if chosen.query_cache else embedder
+
+
+def make_tokenizer(settings: Settings) -> Tokenizer | None:
+    """The tokenizer that a version keeps its passages for: that of the cross-encoder; None where none reads."""
+    if not settings.rerank.reads:
+        return None
+    from retrieval.cross_encoder import tokenizer_of
+
+    return tokenizer_of(_reading_folder(settings))
+
+
+def _reading_folder(settings: Settings) -> Path:
+    """The folder of the cross-encoder that reads: one that is named counts for its own backend alone."""
+    from retrieval.opening import shipped_folder
+
+    chosen = settings.rerank
+    return chosen.folder if chosen.backend == "cross_encoder" and chosen.folder else shipped_folder()
 
 
 def open_index(settings: Settings, embedder: Embedder, version: str) -> HybridIndex:
     """A version, open for searching. Raises IncompatibleIndex when it was built with another encoder or analyser."""
+    return open_folder(settings, embedder, make_registry(settings).folder(version))
+
+
+def open_folder(settings: Settings, embedder: Embedder, folder: Path) -> HybridIndex:
+    """As `open_index`, by the folder of a version or of a shard of one."""
     chosen = settings.retrieval
     return HybridIndex.open(
-        make_registry(settings).folder(version),
+        folder,
         embedder,
         lexical=chosen.lexical,
         k1=chosen.k1,
         b=chosen.b,
         dense=chosen.dense,
+        nprobe=chosen.nprobe,
+        ef_search=chosen.ef_search,
         fusion=chosen.fusion,
         dense_share=chosen.dense_share,
         rrf_k=chosen.rrf_k,
@@ -78,30 +108,51 @@ def open_index(settings: Settings, embedder: Embedder, version: str) -> HybridIn
 
 def make_library(settings: Settings) -> Library:
     """The Retriever of one process; `refresh` it before the first question."""
-    opening = partial(open_index, settings, make_embedder(settings))
+    embedder = make_embedder(settings)
+    check_calibration(settings, embedder)
+    opening = partial(open_index, settings, embedder)
     return Library(opening, make_registry(settings), settings.canary.drill_ms / 1000)
 
 
-def make_reranker(settings: Settings) -> Reranker:
-    """The configured reranker. Raises ConfigError for a model that cannot be loaded."""
+def make_reranker(settings: Settings, *, hurried: bool = True) -> Reranker:
+    """The configured reranker. Raises ConfigError for a model that cannot be loaded or does not rank.
+
+    Not `hurried`, it reads everything however long that takes: an evaluation must not depend on a busy machine.
+    """
     from retrieval.reranking import FeatureReranker, ScoredReranker, read_weights
 
+    def features() -> PairScorer:
+        return FeatureReranker(read_weights(), word_vectors_of(settings))
+
     chosen = settings.rerank
-    scorer: PairScorer
-    if chosen.backend == "cross_encoder" and chosen.folder is not None:
-        from retrieval.neural import CrossEncoder
+    executor = ThreadPoolExecutor(1, "reranker")
+    if not chosen.reads:
+        return ScoredReranker(features(), chosen.depth, executor)
+    from retrieval.mixing import ReadingReranker, reader_of
+    from retrieval.opening import open_engine
 
-        scorer = CrossEncoder(chosen.folder, device=chosen.device, dtype=chosen.dtype)
-    else:
-        scorer = FeatureReranker(read_weights(), _word_vectors(settings))
-    return ScoredReranker(scorer, chosen.depth, ThreadPoolExecutor(1, "reranker"))
+    folder = _reading_folder(settings)
+    reader = reader_of(folder)
+    share = reader.share if chosen.share is None else chosen.share
+    engine = open_engine(
+        folder,
+        runtime=chosen.runtime,
+        dtype=chosen.dtype,
+        device=chosen.device,
+        threads=chosen.threads,
+        batch_tokens=chosen.batch_tokens,
+        within_s=chosen.within_ms / 1000 if hurried else None,
+    )
+    # A model that has a script of its own leaves other scripts to what was known before, whatever its share.
+    prior = features() if share < 1 or reader.script else None
+    return ReadingReranker(engine, chosen.depth, executor, share=share, script=reader.script, prior=prior)
 
 
-def _word_vectors(settings: Settings) -> Any:  # Callable[[Sequence[str]], numpy float32 [n, d]] | None
+def word_vectors_of(settings: Settings) -> Any:  # Callable[[Sequence[str]], numpy float32 [n, d]] | None
     """Static word vectors of the bundled encoder, where the settings use a neural encoder at all."""
     if settings.embedding.backend == "hashing":
         return None
-    from retrieval.neural import minilm_folder
+    from retrieval.model_folder import minilm_folder
     from retrieval.word_vectors import word_vectors
 
     return word_vectors(minilm_folder())
@@ -181,19 +232,20 @@ def check_startable(settings: Settings) -> None:
 
 
 def make_rules(settings: Settings) -> Rules:
-    """The numbers of the policies."""
-    chosen = settings.answering
+    """The numbers of the policies, the trigger's in cosines of the encoder that searches."""
+    chosen, bar = settings.answering, make_bar(settings)
     return Rules(
         k=chosen.k,
         wide_k=chosen.wide_k,
         rerank_depth=settings.rerank.depth,
         max_rounds=chosen.max_rounds,
-        trigger_cosine=chosen.trigger_cosine,
+        trigger_cosine=chosen.trigger_cosine if bar is None else bar.at(chosen.trigger_cosine),
         trigger_min_chunks=chosen.trigger_min_chunks,
         pool_cap=chosen.pool_cap,
         history_turns=chosen.history_turns,
         evidence_token_cap=chosen.evidence_token_cap,
         max_question_chars=chosen.max_question_chars,
+        calibration=make_calibration(settings),
     )
 
 
@@ -235,14 +287,14 @@ def make_service(settings: Settings, stages: Stages, ready: Ready, telemetry: Te
     )
 
 
-def in_process_stages(settings: Settings, library: Library) -> Stages:
+def in_process_stages(settings: Settings, library: Library, *, hurried: bool = True) -> Stages:
     """All four stages in this process: for the command line and for evaluation, over the same answering path."""
-    reranker = None if settings.rerank.backend == "none" else make_reranker(settings)
+    reranker = None if settings.rerank.backend == "none" else make_reranker(settings, hurried=hurried)
     return Stages(make_rewriter(settings), library, reranker, make_generator(settings))
 
 
 def evaluation_service(settings: Settings, library: Library) -> Service:
     """The service over stages in this process, for a harness that names the reader and the version itself."""
-    service = make_service(settings, in_process_stages(settings, library), always_ready, Silent())
+    service = make_service(settings, in_process_stages(settings, library, hurried=False), always_ready, Silent())
     limits = replace(service.limits, max_k=10_000)  # a collection's recall@100 needs several chunks per document
     return replace(service, authenticate=TrustedHeaders(), limits=limits, pinnable=True)

@@ -17,6 +17,7 @@ from serving.telemetry import Telemetry
 from tidegate.admin import read_key
 from tidegate.compose import make_generator, make_library, make_reranker, make_rewriter, make_service
 from tidegate.compose_releases import make_lookout, make_observations, make_releases
+from tidegate.compose_shards import make_shard, make_sharded
 from tidegate.settings import Settings, Stage
 from tidegate.watching import live
 
@@ -37,13 +38,15 @@ def make_served(settings: Settings, stages: Stages, ready: Ready, telemetry: Tel
 
 def graph_plan(settings: Settings) -> GraphPlan:
     """The same stages as Serve deployments; everything in it is made inside the replica."""
-    sizes, limits = settings.serving.stages, settings.serving
+    sizes, limits, shards = settings.serving.stages, settings.serving, settings.retrieval.shards
     return GraphPlan(
         make_rewriter=partial(make_rewriter, settings),
         make_retriever=partial(make_library, settings),
         make_reranker=None if settings.rerank.backend == "none" else partial(make_reranker, settings),
         make_generator=partial(make_generator, settings),
         make_service=partial(make_served, settings),
+        make_shards=tuple(partial(make_shard, settings, number) for number in range(shards)) if shards > 1 else (),
+        merge=partial(make_sharded, settings),
         patience=Patience(
             rewrite_s=limits.rewrite_s,
             retrieve_s=limits.retrieve_s,

@@ -1,6 +1,7 @@
 """`tidegate config show` and `config check`: what is in force, who set it, and what is wrong with it."""
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,7 +9,13 @@ import typer
 from domain.errors import BadRequest
 from tidegate.console import Code, complain, loaded, say, say_json
 
+# Options that several verbs have in the same words.
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+AnyVersion = Annotated[str, typer.Argument(help="Index version; the newest when left out.", show_default=False)]
+QuestionSet = Annotated[
+    Path | None,
+    typer.Option(help="Question set (JSON lines, or a BEIR folder); that of the settings when left out."),
+]
 
 
 def show(

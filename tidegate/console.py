@@ -87,6 +87,11 @@ def say_json(value: object) -> None:
     _print(json.dumps(value, ensure_ascii=True, allow_nan=False, indent=2))
 
 
+def say_json_line(value: object) -> None:
+    """As `say_json`, on one line: for results that come one a line."""
+    _print(json.dumps(value, ensure_ascii=True, allow_nan=False))
+
+
 def note(text: str) -> None:
     """Tell a person something beside the result."""
     _print(f"note: {_safe(text)}", sys.stderr)

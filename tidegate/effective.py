@@ -8,14 +8,16 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
+from tidegate.model_content import model_content
 from tidegate.section import Section
 
 # Where and how large the service runs, and what it is measured on: none of it changes an answer. Timeouts are *not*
-# here, because a stage that is cut short answers differently; neither are model folders and files, because another
-# path is another model as far as anybody can tell from here. How documents are cut and who may read those that do not
-# say it is fixed when a version is built, and the version's name stands for it.
+# here, because a stage that is cut short answers differently; neither are model folders, which enter with what they
+# hold, and files, because another path is another file as far as anybody can tell from here. How documents are cut and
+# who may read those that do not say it is fixed when a version is built, and the version's name stands for it.
 NOT_SERVED = frozenset(
-    {"data_dir", "chunking", "access.default_groups", "embedding.threads", "embedding.query_cache", "rerank.device",
+    {"data_dir", "chunking", "access.default_groups", "embedding.threads", "embedding.device",
+     "embedding.query_cache", "rerank.device", "retrieval.shards", "rerank.threads", "rerank.batch_tokens",
      "serving.host", "serving.port", "serving.haproxy", "serving.max_body_bytes",
      "serving.stages", "evaluation", "tracking", "canary", "access.admin_key_file", "sample"}
 )  # fmt: skip
@@ -33,7 +35,13 @@ def leaves(section: Section, under: str = "") -> Iterator[tuple[str, object]]:
 
 def digest(settings: Section, leave_out: frozenset[str] = NOT_SERVED) -> str:
     """16 hex digits naming what is served: equal digests answer alike. Secrets and `leave_out` do not enter."""
-    served = {path: shown(path, value) for path, value in leaves(settings) if not _is_under(path, leave_out)}
+    there = {path: value for path, value in leaves(settings) if not _is_under(path, leave_out)}
+    served = {path: shown(path, value) for path, value in there.items()}
+    served |= {
+        f"{path} holds": model_content(value)
+        for path, value in there.items()
+        if path.endswith(".folder") and isinstance(value, Path)
+    }
     text = json.dumps(served, sort_keys=True, ensure_ascii=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

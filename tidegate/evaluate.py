@@ -11,7 +11,7 @@ import typer
 
 from domain.errors import BadRequest, StageFailed
 from domain.evaluation import ALL, Evaluation
-from tidegate.config import AsJson
+from tidegate.config import AnyVersion, AsJson, QuestionSet
 from tidegate.console import Code, complain, loaded, note, say, say_json
 from tidegate.progress import progress
 
@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 
 def evaluate(
     ctx: typer.Context,
-    version: Annotated[str, typer.Argument(help="Index version; the newest when left out.", show_default=False)] = "",
-    questions: Annotated[
-        Path | None,
-        typer.Option(help="Question set (JSON lines, or a BEIR folder); that of the settings when left out."),
-    ] = None,
+    version: AnyVersion = "",
+    questions: QuestionSet = None,
     slice: Annotated[str, typer.Option(help="Which of the questions: dev, frozen or all.")] = "frozen",
     url: Annotated[str, typer.Option(help="Measure what is served at this address instead.", show_default=False)] = "",
     fresh: Annotated[bool, typer.Option("--fresh", help="Ask every question again.")] = False,

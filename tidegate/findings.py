@@ -49,7 +49,8 @@ def summary(settings: "Settings", measured: Measured) -> dict[str, float | None]
     """What is said of a whole set and of no single question; None is not measured.
 
     `over_refusal` is the share of the answerable questions that were declined, `cost_usd` the mean of an answer: not
-    measured where no price is set, which is not the same as free.
+    measured where no price is set, which is not the same as free. `relevance_error` is the expected calibration error
+    of the chances that answers bear: not measured where answering.calibration names none.
     """
     from eval.abstention import abstention_f1
     from eval.metrics import cost_usd
@@ -62,7 +63,23 @@ def summary(settings: "Settings", measured: Measured) -> dict[str, float | None]
         "abstention_f1": abstention_f1(measured.scorecard),
         "over_refusal": 1 - fmean(kept) if kept else None,
         "cost_usd": fmean(costs) if costs else None,
+        "relevance_error": _relevance_error(measured.observed, prices.seed),
     }
+
+
+def _relevance_error(observed: "Sequence[Observed]", seed: int) -> float | None:
+    """How far the chances that the best passage holds evidence are from how often it did; None without a chance."""
+    import numpy as np
+
+    from eval.calibrating import Scored, calibration_error
+    from eval.ranking import contains
+
+    seen = [(o.relevance, o.passages("consulted")[0], o.question.evidence) for o in observed if o.relevance is not None]
+    if not seen:
+        return None
+    chances = np.array([chance for chance, _, _ in seen])
+    held = np.array([float(any(contains(passage, anchor) for anchor in gold)) for _, passage, gold in seen])
+    return calibration_error(chances, Scored(chances, held, np.arange(len(seen))), seed).value
 
 
 def _by_slice(values: Values, parts: Mapping[str, Mapping[str, str]], settings: "Settings") -> dict[str, Estimate]:

@@ -8,7 +8,7 @@ import typer
 
 from domain.errors import TidegateError
 from domain.releases import Decision, Outcome
-from tidegate.config import AsJson
+from tidegate.config import AnyVersion, AsJson
 from tidegate.console import Code, complain, exit_code, loaded, note, say, say_json
 from tidegate.progress import progress
 
@@ -37,7 +37,7 @@ FIRST = NEXT | {
 
 def gate(
     ctx: typer.Context,
-    version: Annotated[str, typer.Argument(help="Index version; the newest when left out.", show_default=False)] = "",
+    version: AnyVersion = "",
     questions: Annotated[
         Path | None, typer.Option(help="Question set; the one of the settings, or the sample library's, when left out.")
     ] = None,

@@ -92,7 +92,7 @@ def rollback(
     reason: Annotated[str, typer.Option(help="Why; it is recorded.", show_default=False)] = "",
     as_json: AsJson = False,
 ) -> None:
-    """End the canary, or without one go back to the version before. Waits for no decision."""
+    """End the canary; without one go back a version. Waits for no decision."""
     settings = loaded(ctx).settings
     after = make(settings).roll_back(who(), reason, to=to or None)
     moved(settings, after, as_json)

@@ -21,7 +21,10 @@ Port = Annotated[int | None, typer.Option(min=1, max=65535, help="Port to listen
 
 
 def serve(ctx: typer.Context, port: Port = None) -> None:
-    """Serve the admitted version until Ctrl-C or `tidegate down`."""
+    """Serve the admitted version until it is stopped.
+
+    Ctrl-C ends it, and so does `tidegate down`.
+    """
     from serving.address import check_free
     from tidegate import compose, starting
     from tidegate.admin import make_key, read_key

@@ -1,8 +1,9 @@
 """Every number and name a person can set, as frozen data with bounds; no logic beyond "these two cannot both stand".
 
-`Settings()` is what an installation without a file runs with. How a version reaches people is settings_release.py.
-Reading files, variables and `--set` is loading.py; printing and hashing them is effective.py; turning them into
-objects is compose.py. examples/tidegate.yaml is both files as YAML, complete.
+`Settings()` is what an installation without a file runs with. How a version reaches people is settings_release.py, the
+encoder settings_embedding.py, what reorders candidates settings_rerank.py. Reading files, variables and `--set` is
+loading.py; printing and hashing them is effective.py; turning them into objects is compose.py. examples/tidegate.yaml
+is all of it as YAML, complete.
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,9 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from tidegate.section import Folder, Name, Names, Seconds, Section, Share
+from tidegate.settings_embedding import Embedding
 from tidegate.settings_release import Canary, Evaluation, Tracking
+from tidegate.settings_rerank import Rerank
 
 ModelId = Annotated[str, StringConstraints(max_length=2048, pattern=r"^[\w.:/-]+$"), "a model id without blanks"]
 Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$"), "a region like eu-central-1"]
@@ -58,33 +61,20 @@ class Chunking(Section):
             yield "overlap", f"less than chunking.tokens ({self.tokens}), or chunking would never advance"
 
 
-class Embedding(Section):
-    """How texts become vectors. Part of an index version: a change needs a new build."""
-
-    backend: Literal["minilm", "hashing", "folder"] = Field(
-        default="minilm", description="minilm: the bundled encoder; hashing: no model at all; folder: a local encoder."
-    )
-    folder: Folder | None = Field(default=None, description="Encoder directory for backend folder. Absent: none.")
-    dimensions: int = Field(default=256, ge=16, le=8192, description="Vector length of backend hashing.")
-    threads: int = Field(
-        default=1, ge=1, le=256, description="Threads per replica; more than one spikes on a busy machine."
-    )
-    query_cache: int = Field(
-        default=4096, ge=0, le=10_000_000, description="Query vectors kept per replica; 0 keeps none."
-    )
-
-    def contradictions(self) -> Iterator[tuple[str, str]]:
-        if self.backend == "folder" and self.folder is None:
-            yield "folder", "a directory with the encoder, because embedding.backend is folder"
-
-
 class Retrieval(Section):
     """How candidates are found and fused."""
 
     lexical: Literal["bm25", "rank_bm25"] = Field(default="bm25", description="Lexical arm.")
     k1: float = Field(default=0.9, ge=0, le=10, description="BM25 term saturation, no unit.")
     b: Share = Field(default=0.4, description="BM25 length normalisation, 0 (none) to 1 (full).")
-    dense: Literal["faiss", "exact"] = Field(default="faiss", description="Dense arm.")
+    dense: Literal["auto", "exact", "faiss", "codes", "ivf", "hnsw", "gpu"] = Field(
+        default="auto",
+        description="Dense arm. auto, by size; exact in numpy, faiss or gpu; approximate: codes, ivf or hnsw.",
+    )
+    nprobe: int = Field(default=256, ge=1, le=65_536, description="Lists that arm ivf looks into.")
+    ef_search: int = Field(
+        default=64, ge=1, le=10_000, description="Chunks that arm hnsw chooses from; more find more and take longer."
+    )
     fusion: Literal["convex", "rrf", "weighted", "dense", "lexical"] = Field(
         default="convex", description="How the two arms become one ranking."
     )
@@ -92,27 +82,20 @@ class Retrieval(Section):
     rrf_k: int = Field(default=60, ge=1, le=10_000, description="Rank constant of reciprocal rank fusion.")
     candidates: int = Field(default=100, ge=1, le=10_000, description="Chunks each arm contributes to fusion.")
     max_k: int = Field(default=100, ge=1, le=10_000, description="Most chunks one search may ask for.")
+    shards: int = Field(
+        default=1, ge=1, le=1000, description="Parts a served version is cut into, each with retriever replicas."
+    )
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         if self.max_k > self.candidates:
             yield "max_k", f"at most retrieval.candidates ({self.candidates})"
-
-
-class Rerank(Section):
-    """How candidates are reordered."""
-
-    backend: Literal["none", "features", "cross_encoder"] = Field(
-        default="features",
-        description="none: fused order stands; features: embedded model; cross_encoder: a local model.",
-    )
-    folder: Folder | None = Field(default=None, description="Model directory for backend cross_encoder. Absent: none.")
-    depth: int = Field(default=50, ge=1, le=1000, description="Candidates that are reordered, from the top.")
-    dtype: Literal["float32", "bfloat16"] = Field(default="float32", description="Number format of the cross-encoder.")
-    device: Literal["cpu", "cuda"] = Field(default="cpu", description="Where the cross-encoder runs.")
-
-    def contradictions(self) -> Iterator[tuple[str, str]]:
-        if self.backend == "cross_encoder" and self.folder is None:
-            yield "folder", "a directory with the model, because rerank.backend is cross_encoder"
+        if self.shards > 1 and self.dense not in ("exact", "faiss", "gpu"):
+            yield (
+                "dense",
+                "exact, faiss or gpu: shards answer exactly what one index answers, and others are approximate",
+            )
+        if self.shards > 1 and self.lexical != "bm25":
+            yield "lexical", "bm25, the only lexical arm that scores with the statistics of all shards"
 
 
 class Answering(Section):
@@ -125,9 +108,14 @@ class Answering(Section):
         default=0.30,
         ge=-1,
         le=1,
-        description="Best cosine under which a second round starts; never a reason to abstain.",
+        description="Best cosine under which a second round starts; never a reason to abstain. Written in cosines of "
+        "the bundled encoder; for another one the calibration gives the cosine that as many questions stay under.",
     )
     trigger_min_chunks: int = Field(default=3, ge=0, le=1000, description="Chunks under which a second round starts.")
+    calibration: Folder | None = Field(
+        default=None,
+        description="File that `tidegate calibrate` wrote: what scores are worth. Absent: nobody measured it.",
+    )
     pool_cap: int = Field(default=24, ge=1, le=1000, description="Chunks a conversation remembers.")
     history_turns: int = Field(default=10, ge=0, le=200, description="Turns of the conversation shown to the model.")
     evidence_token_cap: int = Field(default=6000, ge=64, le=1_000_000, description="Tokens of evidence per prompt.")
@@ -280,7 +268,18 @@ class Settings(Section):
             yield "rerank.depth", f"at most retrieval.candidates ({self.retrieval.candidates})"
         if self.answering.evidence_token_cap < self.chunking.tokens:
             yield "answering.evidence_token_cap", f"at least chunking.tokens ({self.chunking.tokens}): chunks go whole"
+        if self.retrieval.dense == "gpu" and not self.serving.stages.retriever.num_gpus:
+            yield "serving.stages.retriever.num_gpus", "more than 0, because retrieval.dense is gpu"
+        if self.embedding.on_gpu and not self.serving.stages.retriever.num_gpus:
+            yield "serving.stages.retriever.num_gpus", "more than 0, because embedding.device is cuda"
         reranker = self.serving.stages.reranker
-        if self.rerank.backend == "cross_encoder" and self.rerank.device == "cuda" and not reranker.num_gpus:
+        if self.rerank.reads and self.rerank.device == "cuda" and not reranker.num_gpus:
             # Ray hides every GPU from a replica that reserves none.
             yield "serving.stages.reranker.num_gpus", "more than 0, because rerank.device is cuda"
+        if self.rerank.reads and self.rerank.within_ms >= self.serving.rerank_s * 1000:
+            yield (
+                "rerank.within_ms",
+                f"less than serving.rerank_s ({self.serving.rerank_s:g} s), or nothing would be read",
+            )
+        if self.rerank.reads and (too_few := self.rerank.too_few(reranker.max_ongoing_requests, self.chunking.tokens)):
+            yield "serving.stages.reranker.max_ongoing_requests", too_few

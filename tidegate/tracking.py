@@ -147,7 +147,7 @@ def _send(settings: "Settings", first: str) -> str:
 
     A database that is still to be made is made in the background, so that running out of time does not begin it anew.
     """
-    seconds, uri = settings.tracking.timeout_s, masked(_uri(settings))
+    seconds, uri = settings.tracking.timeout_s, masked(address(settings))
     if not _spool(settings).waiting() and _spool(settings).pointed() is None:
         return ""
     try:
@@ -198,7 +198,7 @@ def _started(settings: "Settings", *arguments: str) -> "subprocess.Popen[str]":
         stderr=quiet,
         text=True,
         cwd=root,  # whatever MLflow leaves in the folder it stands in
-        env={**os.environ, **_environment(settings.tracking.timeout_s)},
+        env={**os.environ, **environment(settings.tracking.timeout_s)},
         start_new_session=True,  # a Ctrl-C in this terminal is passed on, once
     )
 
@@ -207,10 +207,10 @@ def _job(settings: "Settings", first: str, seconds: float) -> str:
     """The job, passed where no list of processes shows it: the address may hold a password."""
     chosen, data = settings.tracking, settings.data_dir
     root, artifacts = str(_spool(settings).root), str(data / "mlartifacts")
-    return json.dumps(asdict(Job(_uri(settings), chosen.experiment, artifacts, root, first, seconds)))
+    return json.dumps(asdict(Job(address(settings), chosen.experiment, artifacts, root, first, seconds)))
 
 
-def _environment(seconds: float) -> dict[str, str]:
+def environment(seconds: float) -> dict[str, str]:
     """What makes MLflow quiet and brief: by default it asks a dead server again for a quarter of an hour."""
     return {
         "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -226,7 +226,8 @@ def _environment(seconds: float) -> dict[str, str]:
     }
 
 
-def _uri(settings: "Settings") -> str:
+def address(settings: "Settings") -> str:
+    """Where the tracker is; it may hold a password."""
     return settings.tracking.uri or sqlite_uri(_database(settings))
 
 

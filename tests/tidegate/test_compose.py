@@ -12,10 +12,12 @@ from generation.extractive import ExtractiveGenerator
 from generation.rewriting import AsTyped
 from generation.ungrounded import UngroundedGenerator
 from serving.api import create_app
+from tests.retrieval.tiny_models import bert
 from tests.stubs.bedrock import BedrockStub, Reply
 from tests.tidegate.tiny import served, settings
 from tidegate import compose, compose_graph
 from tidegate.compose import evaluation_service, make_library
+from tidegate.effective import digest
 
 SONNET = "anthropic.claude-3-7-sonnet-20250219-v1:0"
 READER = Scope("harbour", frozenset({"public"}))
@@ -45,6 +47,23 @@ def test_the_backends_of_the_settings_are_the_ones_that_are_made(tmp_path: Path)
     assert isinstance(compose.make_rewriter(settings(tmp_path, rewriting__backend="none")), AsTyped)
     assert compose_graph.graph_plan(settings(tmp_path)).make_reranker is None
     assert compose_graph.graph_plan(settings(tmp_path, rerank__backend="features")).make_reranker is not None
+
+
+def test_a_library_is_cut_only_where_more_than_one_shard_is_asked_for(tmp_path: Path) -> None:
+    assert compose_graph.graph_plan(settings(tmp_path)).make_shards == ()
+    cut = settings(tmp_path, retrieval__shards="3", retrieval__dense="faiss")
+    assert len(compose_graph.graph_plan(cut).make_shards) == 3
+
+
+@pytest.mark.parametrize(("key", "value"), [("dense", "hnsw"), ("dense", "auto"), ("lexical", "rank_bm25")])
+def test_shards_are_refused_where_they_could_answer_differently(tmp_path: Path, key: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=f"retrieval.{key}"):
+        settings(tmp_path, **{"retrieval__shards": "2", "retrieval__dense": "faiss", f"retrieval__{key}": value})
+
+
+def test_the_number_of_shards_does_not_change_what_is_served(tmp_path: Path) -> None:
+    one = settings(tmp_path, retrieval__dense="faiss")
+    assert digest(one) == digest(settings(tmp_path, retrieval__dense="faiss", retrieval__shards="2"))
 
 
 def test_equal_settings_make_encoders_of_equal_tag(tmp_path: Path) -> None:
@@ -120,3 +139,16 @@ def test_a_terms_file_that_cannot_be_read_is_refused_at_start(tmp_path: Path, co
         terms.write_bytes(content)
     with pytest.raises(ConfigError, match="forbidden_terms_file"):
         compose.check_startable(settings(tmp_path, answering__forbidden_terms_file=str(terms)))
+
+
+def test_a_version_keeps_tokens_for_the_reranker_that_reads_and_not_for_a_folder_left_over(tmp_path: Path) -> None:
+    left_over = str(bert(tmp_path / "model", "BertForSequenceClassification"))
+
+    def tokenizer(**rerank: str) -> str:
+        try:
+            made = compose.make_tokenizer(settings(tmp_path, **rerank))
+        except ConfigError as error:  # an installation may come without a cross-encoder
+            return str(error)
+        return made.stamp if made else "none"
+
+    assert tokenizer(rerank__backend="embedded", rerank__folder=left_over) == tokenizer(rerank__backend="embedded")

@@ -161,7 +161,7 @@ def test_as_json_stdout_is_one_document_with_every_number_and_its_count(
     assert told["binding"] == asdict(binding(settings, version, dev))
     assert 0 < told["metrics"]["recall@6"]["n"] < len(dev), "null questions are not eligible for recall"
     assert "within_slo" not in told["metrics"], "times differ from run to run"
-    assert set(told["summary"]) == {"abstention_f1", "over_refusal", "cost_usd"}
+    assert set(told["summary"]) == {"abstention_f1", "over_refusal", "cost_usd", "relevance_error"}
 
 
 def test_a_time_that_a_gate_asks_for_is_told(here: Path, sample: Sample, capsys: Capture) -> None:

@@ -114,3 +114,15 @@ def test_a_cost_needs_a_price_and_is_the_mean_over_what_answered() -> None:
 
 def test_the_same_measurements_give_the_same_findings() -> None:
     assert found(ONE) == found(measured(FOUND, MISSED, FOUND, NULL))
+
+
+def test_the_error_of_the_chances_is_told_over_the_answers_that_bear_one() -> None:
+    # The best passage holds evidence once and does not once: |(.5 - 1) + (.5 - 0)| = 0 in the one bin there is.
+    whole = answer({"marker": "S1", "doc_id": "minutes-0001", "title": "", "quote": "High water is at nine."})
+    right, wrong = whole | {"relevance": 0.5}, MISSED | {"relevance": 0.5}
+    assert summary(SETTINGS, measured(right, wrong, FOUND, NULL))["relevance_error"] == 0.0
+    assert summary(SETTINGS, measured(wrong, wrong, FOUND, NULL))["relevance_error"] == 0.5
+
+
+def test_no_chance_in_any_answer_is_no_error_of_zero() -> None:
+    assert summary(SETTINGS, ONE)["relevance_error"] is None

@@ -410,6 +410,18 @@ def test_values_from_python_need_no_text(tmp_path: Path) -> None:
             {"rerank.backend": "cross_encoder", "rerank.folder": "m", "rerank.device": "cuda"},
             "serving.stages.reranker.num_gpus",
         ),
+        ({"embedding.device": "cuda"}, "serving.stages.retriever.num_gpus"),
+        ({"retrieval.dense": "gpu"}, "serving.stages.retriever.num_gpus"),
+        ({"rerank.backend": "embedded", "serving.rerank_s": "2"}, "rerank.within_ms"),
+        (
+            {
+                "rerank.backend": "embedded",
+                "rerank.batch_tokens": "32768",
+                "rerank.depth": "5",
+                "serving.stages.reranker.max_ongoing_requests": "8",
+            },
+            "serving.stages.reranker.max_ongoing_requests",
+        ),
     ],
 )
 def test_values_that_cannot_both_stand_are_refused(tmp_path: Path, overrides: Mapping[str, str], key: str) -> None:

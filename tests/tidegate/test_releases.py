@@ -394,6 +394,14 @@ def test_gc_removes_what_nobody_goes_back_to_with_what_was_observed_of_it(on_tri
     assert len(on_trial.registry.ledger()) == 3
 
 
+def test_gc_clears_the_shards_of_what_is_gone(on_trial: Harbour) -> None:
+    shards = on_trial.data_dir / "shards"
+    for name in ("v00000000000f/0-of-2", f"{on_trial.first}/0-of-2"):
+        (shards / name).mkdir(parents=True)
+    on_trial.run("gc", "--keep", "0")
+    assert [path.name for path in shards.iterdir()] == [on_trial.first]
+
+
 def test_gc_clears_the_evaluations_of_what_it_removes_and_says_how_much_space_that_frees(on_trial: Harbour) -> None:
     data_dir, other = on_trial.data_dir, "v00000000000f"  # as a killed gc leaves it: the version is gone already
     for name in (on_trial.first, on_trial.second, other, "served"):

@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 
 from eval import gates, metrics
 from eval.questions import slices
+from retrieval.opening import default_batch_tokens
 from tests.eval.replies import QUESTION
 from tidegate import settings_release as declared
 from tidegate.effective import MASK, NOT_SERVED, digest, leaves, shown
@@ -19,6 +20,7 @@ from tidegate.keys import wanted
 from tidegate.loading import load
 from tidegate.section import Section
 from tidegate.settings import Chunking, Settings, Stage, StageSizes
+from tidegate.settings_rerank import BATCH_TOKENS, Rerank
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "tidegate.yaml"
 
@@ -94,6 +96,18 @@ def test_an_overlap_as_long_as_the_passage_is_refused() -> None:
     assert Chunking(tokens=100, overlap=99).overlap == 99
 
 
+def test_requests_that_can_never_fill_a_batch_are_refused_with_the_numbers() -> None:
+    # 32768 tokens hold 163 passages of 200 tokens; 32 requests bring 160 passages, 33 would bring 165.
+    few = Rerank(batch_tokens=32_768, depth=5).too_few(requests=32, passage_tokens=200)
+    assert few.startswith("at least 33: a batch of 32768 tokens (rerank.batch_tokens) holds 163 passages of 200")
+    assert Rerank(batch_tokens=32_768, depth=5).too_few(requests=33, passage_tokens=200) == ""
+    assert Rerank().too_few(requests=1, passage_tokens=200) == ""
+
+
+def test_the_batches_named_here_are_those_of_the_engine() -> None:
+    assert {device: default_batch_tokens(device) for device in BATCH_TOKENS} == BATCH_TOKENS
+
+
 def test_the_metrics_dimensions_and_gates_named_here_are_the_ones_that_are_measured() -> None:
     assert set(declared.RANKED) == set(metrics.RANKED)
     assert set(declared.PLAIN) == set(metrics.PLAIN)
@@ -113,6 +127,8 @@ def test_the_digest_moves_with_what_is_served_and_stays_with_where_it_runs() -> 
         "serving.stages.gateway.max_replicas": "9",
         "embedding.threads": "2",
         "rerank.device": "cuda",
+        "rerank.threads": "2",
+        "rerank.batch_tokens": "4096",
         "sample.seed": "8",
         "chunking.tokens": "120",
         "access.default_groups": "staff",
@@ -120,6 +136,8 @@ def test_the_digest_moves_with_what_is_served_and_stays_with_where_it_runs() -> 
         assert digest(load(None, {}, {key: value}).settings) == base, key
     for key, value in {
         "rerank.backend": "none",
+        "rerank.within_ms": "500",
+        "rerank.share": "0.4",
         "answering.k": "7",
         "retrieval.k1": "0.91",
         "serving.rerank_s": "1",
