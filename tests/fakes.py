@@ -4,7 +4,10 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
+from zlib import crc32
+
+import numpy as np
 
 from domain.errors import NotFound, StorageError, TidegateError
 from domain.evaluation import Evaluation
@@ -19,6 +22,7 @@ from domain.types import (
     Hit,
     Mode,
     Query,
+    Reranking,
     Retrieval,
     Rewrite,
     RewriteStatus,
@@ -30,6 +34,7 @@ from domain.types import (
     Turn,
     Usage,
 )
+from retrieval.pairs import Ids, JoinedPair, Values
 
 PUBLIC = Scope("harbour", frozenset({"public"}))
 
@@ -69,11 +74,11 @@ def ask(question: str, *, session: Session | None = None, scope: Scope = PUBLIC,
 class Clock:
     """Seconds that pass by one millisecond at every look."""
 
-    def __init__(self) -> None:
-        self.now = 0.0
+    def __init__(self, step_s: float = 0.001) -> None:
+        self.now, self._step_s = 0.0, step_s
 
     def __call__(self) -> float:
-        self.now += 0.001
+        self.now += self._step_s
         return self.now
 
 
@@ -123,14 +128,16 @@ class FakeRetriever:
 
 @dataclass
 class ReversingReranker:
-    """Turns the order around."""
+    """Turns the order around, and says `notes` about it."""
 
     error: TidegateError | None = None
+    notes: tuple[str, ...] = ()
 
-    async def rerank(self, query: Query, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    async def rerank(self, query: Query, hits: Sequence[Hit], within_s: float | None = None) -> Reranking:
         if self.error:
             raise self.error
-        return tuple(replace(hit, rank=i + 1, score=-float(i)) for i, hit in enumerate(reversed(hits)))
+        turned = (replace(hit, rank=i + 1, score=-float(i)) for i, hit in enumerate(reversed(hits)))
+        return Reranking(tuple(turned), self.notes)
 
 
 @dataclass
@@ -185,6 +192,54 @@ class FakeObservations:
         if self.error:
             raise self.error
         return Kept(lost=self.losses[canary, began])
+
+
+class FakePairModel:
+    """A pair model of words: the logit is how many of the question's words the passage has, less 0.01 a word of it.
+
+    It remembers the length of every sequence it was given, batch by batch. With `gate` a batch runs when that is set;
+    `began` is set when a batch begins. With `seconds_a_token` a batch takes so long on `clock`.
+    """
+
+    CLS, SEP = 1, 2
+
+    def __init__(self, max_tokens: int = 64, tag: str = "fake-pairs", stamp: str = "words-1") -> None:
+        self.tag, self.stamp, self.max_tokens, self.pads, self.room = tag, stamp, max_tokens, False, 1
+        self.batches: list[list[int]] = []
+        self.cuts: list[str] = []
+        self.error: Exception | None = None
+        self.constant: float | None = None
+        self.gate, self.began = Event(), Event()
+        self.gate.set()
+        self.clock, self.seconds_a_token = Clock(step_s=0.0), 0.0
+
+    def cut(self, text: str) -> Ids:
+        self.cuts.append(text)
+        return np.array([10 + crc32(word.encode(errors="replace")) % 100_000 for word in text.split()], np.int32)
+
+    def join(self, question: Ids, passage: Ids) -> JoinedPair:
+        room = self.max_tokens - 3
+        asked = question[: max(room // 2, room - len(passage))]
+        told = passage[: room - len(asked)]
+        ids = np.concatenate([[self.CLS], asked, [self.SEP], told, [self.SEP]]).astype(np.int32)
+        types = np.repeat([0, 1], [len(asked) + 2, len(told) + 1]).astype(np.int32)
+        return JoinedPair(ids, types, len(told) < len(passage))
+
+    def logits(self, pairs: Sequence[JoinedPair]) -> Values:
+        self.began.set()
+        self.gate.wait(10)
+        self.batches.append([len(pair.ids) for pair in pairs])
+        self.clock.now += self.seconds_a_token * sum(self.batches[-1])
+        if self.error:
+            raise self.error
+        if self.constant is not None:
+            return np.full(len(pairs), self.constant, np.float32)
+        return np.array([self._logit(pair) for pair in pairs], np.float32)
+
+    def _logit(self, pair: JoinedPair) -> float:
+        told = pair.ids[pair.types == 1].tolist()
+        asked = pair.ids[pair.types == 0].tolist()[1:-1]
+        return sum(word in told for word in asked) - 0.01 * len(told)
 
 
 class MemoryRegistry:

@@ -16,14 +16,36 @@ RINGS = {
     "load": {"load"},
     "tidegate": {"domain", "retrieval", "generation", "eval", "serving", "load", "tidegate"},
 }
+# A model with its gradients, and what moves its weights: what serves models must not know how they are trained.
+TRAINING = {
+    "retrieval/pooled_pair.py",
+    "retrieval/pair_training.py",
+    "retrieval/pair_checkpoint.py",
+    "retrieval/pair_processes.py",
+}
 HOMES = {
-    "torch": {"retrieval/neural.py"},
-    "transformers": {"retrieval/neural.py"},
-    "faiss": {"retrieval/faiss_arm.py"},
+    "torch": {"retrieval/gpu_arm.py", "retrieval/torch_runtime.py", "retrieval/transformers_runtime.py", *TRAINING},
+    "transformers": {"retrieval/transformers_runtime.py"},
+    "openvino": {"retrieval/openvino_runtime.py"},
+    "onnxruntime": {"retrieval/onnx_runtime.py"},
+    "onnx": {"retrieval/bert_graph.py"},
+    "faiss": {
+        "retrieval/faiss_arm.py",
+        "retrieval/codes_arm.py",
+        "retrieval/ivf_arm.py",
+        "retrieval/hnsw_arm.py",
+        "tidegate/bench_dense_peers.py",
+    },
     "mlflow": {"eval/tracking.py"},
     "matplotlib": {"eval/plots.py"},
     "boto3": {"tidegate/compose.py"},
-    "ray": {"serving/graph.py", "serving/ray_home.py", "serving/remote.py", "serving/deployments"},
+    "ray": {
+        "serving/graph.py",
+        "serving/ray_home.py",
+        "serving/remote.py",
+        "serving/deployments",
+        "tidegate/build_on_ray.py",
+    },
 }
 FILES = sorted(path for ring in RINGS for path in (ROOT / ring).rglob("*.py"))
 
