@@ -20,6 +20,7 @@ class LearnList:
     right: int
     wrong: tuple[int, ...]  # best first
     given: tuple[int, ...]  # wrong ones that came with the set
+    prior: tuple[float, ...] = ()  # of the right one and of each wrong one; nothing where the right one was not found
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ from retrieval.reranking import passage
 ARM = 60  # passages that each arm contributes
 WRONG = 30  # that a list keeps
 FEWEST_WRONG = 4  # of a list worth learning from
+PRIOR_DEPTH = 20  # passages that a prior is standardised over, as in service
+ORDERS = ("fused", "lexical")  # by which wrong passages are the best: both arms, or words alone
 DEV_DEPTH = 20  # passages of a list to choose by: reading them is most of what a look at dev costs
 SAME = 0.95  # cosine between two passages from which on they say the same
 
@@ -91,8 +93,8 @@ class Searched:
         return [row for row, likeness in measured if not suspect(row, likeness)]
 
 
-def mine(learn: TrainingSet, dev: TrainingSet, embedder: Embedder, prior: PairScorer) -> Lists:
-    """The lists of a set; `learn` and `dev` are its two sides.
+def mine(learn: TrainingSet, dev: TrainingSet, embedder: Embedder, prior: PairScorer, order: str = ORDERS[0]) -> Lists:
+    """The lists of a set; `learn` and `dev` are its two sides, `order` says which wrong passages come first.
 
     A question of which the first stage finds no right passage is still learnt from, but chosen by only when a right
     passage is among the best DEV_DEPTH, where reranking can do something.
@@ -106,10 +108,24 @@ def mine(learn: TrainingSet, dev: TrainingSet, embedder: Embedder, prior: PairSc
     for asked, vector in zip(learn.asked, _vectors(learn, embedder), strict=True):
         found = searched.find(asked.question, vector)
         missed += not set(asked.right) & set(found.rows)
-        wrong = tuple(searched.certainly_wrong(asked, found)[:WRONG])
+        wrong = searched.certainly_wrong(asked, found)
+        if order == "lexical":
+            wrong.sort(key=lambda row: -found.bm25[found.rows.index(row)])
+        wrong = wrong[:WRONG]
+        priors = _priors(asked.question, searched, found, prior)
         given = tuple(row for row in asked.wrong if row not in asked.right)
         if len(wrong) >= FEWEST_WRONG:
-            learnt += [LearnList(learn.name, asked.question, right, wrong, given) for right in asked.right[:3]]
+            learnt += [
+                LearnList(
+                    learn.name,
+                    asked.question,
+                    right,
+                    tuple(wrong),
+                    given,
+                    tuple(priors[row] for row in (right, *wrong)) if right in priors else (),
+                )
+                for right in asked.right[:3]
+            ]
     for asked, vector in zip(dev.asked, _vectors(dev, embedder), strict=True):
         found = searched.find(asked.question, vector)
         missed += not set(asked.right) & set(found.rows)
@@ -118,6 +134,13 @@ def mine(learn: TrainingSet, dev: TrainingSet, embedder: Embedder, prior: PairSc
             scores = tuple(float(s) for s in prior.score(asked.question, searched.hits(found, rows)))
             chosen.append(DevList(dev.name, asked.question, rows, scores, asked.right))
     return Lists(tuple(learnt), tuple(chosen), missed)
+
+
+def _priors(question: str, searched: Searched, found: _Found, prior: PairScorer) -> dict[int, float]:
+    """What the prior thinks of each found row, in deviations of the best PRIOR_DEPTH."""
+    scores = np.array(prior.score(question, searched.hits(found, found.rows)))
+    best = scores[:PRIOR_DEPTH]
+    return dict(zip(found.rows, ((scores - best.mean()) / (best.std() + 1e-9)).round(4).tolist(), strict=True))
 
 
 def _vectors(side: TrainingSet, embedder: Embedder) -> Vectors:

@@ -23,7 +23,6 @@ from retrieval.pooled_pair import PooledPair
 WRONG = 5  # passages beside the right one in a list
 AT_ONCE = 5  # lists of one pass: 30 pairs suit a core's caches
 PASSES = 3  # before the weights move
-HARDEST = 12  # of the wrong passages, from which all but one are drawn
 GIVEN = 2  # of the wrong passages that came with the set, at most
 QUESTION_TOKENS = 48  # of a question that are read: longer ones leave no room for passages
 TOGETHER_EVERY = 10  # steps after which several processes average their weights
@@ -36,7 +35,9 @@ class Plan:
     steps: int | None = None
     minutes: float | None = None
     seed: int = 7
-    learning_rate: float = 1e-4
+    learning_rate: float = 5e-5
+    hardest: int = 30  # of the wrong passages, from which all but one are drawn
+    beside_prior: float = 0.0  # what a deviation of the prior counts in the loss; 0 teaches the reading by itself
     warmup_steps: int = 60
     dropout: float = 0.05
     weight_decay: float = 0.01
@@ -78,6 +79,8 @@ class Trainer:
         import torch
 
         self._torch, self.model, self._learn, self._dev, self._texts = torch, model, learn, dev, texts
+        if plan.beside_prior:
+            self._learn = [one for one in learn if one.prior]
         self._plan, self._checkpoints, self._together = plan, checkpoints, together
         self._rank, self._clock = rank, clock
         for tensor in model.trained.values():
@@ -158,8 +161,11 @@ class Trainer:
         total = 0.0
         lists = self._next_lists(step)
         for start in range(0, len(lists), AT_ONCE):
-            pairs = [pair for one in lists[start : start + AT_ONCE] for pair in self._pairs(one, rng)]
+            drawn = [(one, self._drawn(one, rng)) for one in lists[start : start + AT_ONCE]]
+            pairs = [pair for one, rows in drawn for pair in self._pairs(one, rows)]
             scores = self.model.scores(pairs, plan.dropout).view(-1, 1 + WRONG)  # [AT_ONCE, 1 + WRONG]
+            if plan.beside_prior:
+                scores = scores + plan.beside_prior * torch.tensor([_prior(one, rows) for one, rows in drawn])
             loss = -torch.log_softmax(scores, -1)[:, 0].mean() / PASSES
             loss.backward()
             total += float(loss.detach())
@@ -184,18 +190,24 @@ class Trainer:
             self._state.order = (turn, order)
         return self._state.order[1]
 
-    def _pairs(self, one: LearnList, rng: random.Random) -> list[tuple[Any, Any]]:
-        """The question with the right passage first and WRONG others: given ones, hard ones, one further down."""
-        given = rng.sample(one.given, min(GIVEN, len(one.given)))
-        rest = list(one.wrong[HARDEST:])
+    def _drawn(self, one: LearnList, rng: random.Random) -> list[int]:
+        """The right row first and WRONG others: given ones, hard ones, one further down.
+
+        A given one was not found, so it has no prior, and is left out beside one.
+        """
+        given = rng.sample(one.given, min(GIVEN, len(one.given))) if not self._plan.beside_prior else []
+        rest = list(one.wrong[self._plan.hardest :])
         further = rng.sample(rest, min(1, len(rest)))
-        hard = [row for row in one.wrong[:HARDEST] if row not in given]
+        hard = [row for row in one.wrong[: self._plan.hardest] if row not in given]
         rng.shuffle(hard)
         rows = [*given, *hard[: WRONG - len(given) - len(further)], *further]
         while len(rows) < WRONG:  # a short list: some come twice
             rows.append(rng.choice(one.wrong))
+        return [one.right, *rows]
+
+    def _pairs(self, one: LearnList, rows: Sequence[int]) -> list[tuple[Any, Any]]:
         question = self._texts.questions[one.question]
-        return [(question, self._texts.passages[one.set, row]) for row in (one.right, *rows)]
+        return [(question, self._texts.passages[one.set, row]) for row in rows]
 
     # ------------------------------------------------------------------------------------------ dev
 
@@ -216,6 +228,12 @@ class Trainer:
                 state.best = {name: tensor.detach().clone() for name, tensor in self.model.trained.items()}
             state.looks.append(replace(seen, seconds=state.seconds))
         state.losses.clear()
+
+
+def _prior(one: LearnList, rows: Sequence[int]) -> list[float]:
+    """What the prior thinks of the rows of a list."""
+    known = dict(zip((one.right, *one.wrong), one.prior, strict=True))
+    return [known[row] for row in rows]
 
 
 def give_back() -> None:

@@ -42,6 +42,10 @@ def train_reranker(
     start: Annotated[
         Path | None, typer.Option(help="Trained folder to go on from; the bundled encoder when left out.")
     ] = None,
+    wrong: Annotated[str, typer.Option(help="The wrong passages to learn from: fused or lexical order.")] = "fused",
+    hardest: Annotated[int, typer.Option(min=4, max=30, help="Of those, how many to draw from.")] = 30,
+    learning_rate: Annotated[float, typer.Option(min=1e-7, max=1e-2, help="At its highest.")] = 5e-5,
+    beside_prior: Annotated[float, typer.Option(min=0, max=10, help="Weight of the prior in the loss.")] = 0.0,
     first_layer: Annotated[int, typer.Option(min=0, max=6, help="Layers below it stay as they are.")] = 1,
     max_tokens: Annotated[int, typer.Option(min=32, max=512, help="Tokens of question and passage together.")] = 160,
     fresh: Annotated[bool, typer.Option("--fresh", help="Begin anew, whatever is there.")] = False,
@@ -65,9 +69,13 @@ def train_reranker(
         raise BadRequest("What to learn from is missing or double: give --questions PATH or --pairs DIR.", "questions")
     if (steps is None) == (minutes is None):
         raise BadRequest("How long is missing or double: give --minutes M or --steps N.", "minutes")
-    from tidegate.training import Wanted, trained
+    from retrieval.pair_mining import ORDERS
+    from tidegate.training import Learning, Wanted, trained
 
-    wanted = Wanted(steps, minutes, seed, processes, start, first_layer, max_tokens, out, command_line(ctx))
+    if wrong not in ORDERS:
+        raise BadRequest(f"There is no order {wrong!r}: {' or '.join(ORDERS)}.", "wrong")
+    learning = Learning(wrong, hardest, learning_rate, beside_prior)
+    wanted = Wanted(steps, minutes, seed, processes, start, first_layer, max_tokens, out, command_line(ctx), learning)
     check_memory(processes)
     with working(out, fresh), progress() as report:
         if questions is not None:

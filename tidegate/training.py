@@ -33,6 +33,16 @@ LOOK_MINUTES, LOOK_STEPS, MOST_LOOKS = 15, 100, 8
 
 
 @dataclass(frozen=True, slots=True)
+class Learning:
+    """How wrong passages are chosen and how far a step goes, see pair_mining.ORDERS and pair_training.Plan."""
+
+    wrong: str
+    hardest: int
+    rate: float
+    beside_prior: float
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """What was asked for, in the words of the command line."""
 
@@ -45,6 +55,7 @@ class Wanted:
     max_tokens: int
     out: Path
     command: str  # for the card
+    learning: Learning
 
 
 def trained(
@@ -92,10 +103,11 @@ def _lists(settings: "Settings", wanted: Wanted, sides: "Sides", report: Report)
     found = []
     for number, (learn, dev) in enumerate(sides):
         report("finding hard negatives", number, len(sides))
-        digest = _digest([embedder.tag, prior.tag, asdict(learn), [asdict(asked) for asked in dev.asked]])
+        order = wanted.learning.wrong
+        digest = _digest([embedder.tag, prior.tag, order, asdict(learn), [asdict(asked) for asked in dev.asked]])
         file = wanted.out / WORK / f"lists-{digest}.jsonl"
         if not file.is_file():
-            mined = mine(learn, dev, embedder, prior)
+            mined = mine(learn, dev, embedder, prior, order)
             try:
                 write_lists(file, mined)
             except OSError as error:
@@ -115,7 +127,16 @@ def _training(wanted: Wanted, sides: "Sides", lists: "Lists") -> "Training":
     from retrieval.pair_training import Plan
 
     long = wanted.steps / LOOK_STEPS if wanted.steps else (wanted.minutes or 0) / LOOK_MINUTES
-    plan = Plan(wanted.steps, wanted.minutes, wanted.seed, looks=max(1, min(MOST_LOOKS, round(long))))
+    how = wanted.learning
+    plan = Plan(
+        wanted.steps,
+        wanted.minutes,
+        wanted.seed,
+        how.rate,
+        how.hardest,
+        how.beside_prior,
+        looks=max(1, min(MOST_LOOKS, round(long))),
+    )
     start = sha256(weight_files(wanted.start)) if wanted.start else ""
     name = _digest([asdict(lists), asdict(plan), start, wanted.first_layer, wanted.max_tokens, wanted.processes])
     return Training(
