@@ -61,13 +61,9 @@ class MlflowTracker:
             if found is not None and found.info.status == "FINISHED" and not evaluation.verdicts:
                 return str(found.info.run_id)  # it has these numbers already, and what was decided on them
             run_id = self._run(client, experiment, candidate, evaluation, found)
-            try:
+            with _ended_by_errors(client, run_id):
                 _fill(client, run_id, evaluation, folder)
                 self._register(client, candidate, run_id, evaluation)
-            except BaseException as error:
-                with suppress(Exception):  # the first error is the one that is told
-                    client.set_terminated(run_id, "FAILED" if isinstance(error, Exception) else "KILLED")
-                raise
             # Its end is that of the measurement, or a run that was sent a week later would show a week's work.
             client.set_terminated(run_id, "FINISHED", _ms(evaluation.measured_at))
             return run_id
@@ -93,12 +89,13 @@ class MlflowTracker:
                 return str(found.info.run_id)
             tags = {_TRAINING: digest, "tidegate.kind": "training"}
             run_id = str((found or client.create_run(experiment, tags=tags, run_name=name)).info.run_id)
-            client.log_batch(run_id, params=[Param(legal(key), _cut(value)) for key, value in params.items()])
-            metrics = [Metric(legal_path(key), value, 0, step) for key, step, value in points]
-            for start in range(0, len(metrics), 10 * PER_BATCH):
-                client.log_batch(run_id, metrics=metrics[start : start + 10 * PER_BATCH])
-            for file in files:
-                client.log_artifact(run_id, str(file))
+            with _ended_by_errors(client, run_id):
+                client.log_batch(run_id, params=[Param(legal(key), _cut(value)) for key, value in params.items()])
+                metrics = [Metric(legal_path(key), value, 0, step) for key, step, value in points]
+                for start in range(0, len(metrics), 10 * PER_BATCH):
+                    client.log_batch(run_id, metrics=metrics[start : start + 10 * PER_BATCH])
+                for file in files:
+                    client.log_artifact(run_id, str(file))
             client.set_terminated(run_id, "FINISHED")
             return run_id
 
@@ -223,6 +220,17 @@ def legal_path(name: str) -> str:
 
 
 # ---------------------------------------------------------------------------------------------- what a run holds
+
+
+@contextmanager
+def _ended_by_errors(client: Any, run_id: str) -> Iterator[None]:
+    """A run that breaks off says so: one that seems to run for ever hides that its numbers are missing."""
+    try:
+        yield
+    except BaseException as error:
+        with suppress(Exception):  # the first error is the one that is told
+            client.set_terminated(run_id, "FAILED" if isinstance(error, Exception) else "KILLED")
+        raise
 
 
 def _fill(client: Any, run_id: str, evaluation: Evaluation, folder: Path) -> None:

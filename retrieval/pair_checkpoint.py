@@ -6,6 +6,7 @@ before stays until every process has a newer one: several processes go on from t
 
 import errno
 import json
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -62,7 +63,10 @@ class Checkpoints:
         part = file.with_suffix(".part")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            part.write_bytes(save({n: t.contiguous() for n, t in tensors.items()}, {"about": json.dumps(about)}))
+            with part.open("wb") as out:
+                out.write(save({n: t.contiguous() for n, t in tensors.items()}, {"about": json.dumps(about)}))
+                out.flush()
+                os.fsync(out.fileno())  # or a power cut leaves a name without its bytes
             part.replace(file)
         except OSError as error:
             with suppress(OSError):

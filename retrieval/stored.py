@@ -83,7 +83,7 @@ def mapped(path: Path) -> NDArray[Any]:  # the dtype is that of the file
     try:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except (OSError, ValueError, EOFError) as error:
-        raise _damaged(path, str(error)) from error
+        raise damaged(path, str(error)) from error
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:  # JSON as written by building.py
@@ -94,7 +94,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:  # JSON as written by building.
     path = folder / "manifest.json"
     manifest = _json(path)
     if not isinstance(manifest, dict) or "format" not in manifest:
-        raise _damaged(path, "it is no manifest")
+        raise damaged(path, "it is no manifest")
     if manifest["format"] != FORMAT:
         raise IncompatibleIndex(
             f"Index {folder.name} has format {manifest['format']}, this program reads {FORMAT}: "
@@ -104,9 +104,9 @@ def manifest_of(folder: Path) -> dict[str, Any]:  # JSON as written by building.
         try:
             size = (folder / name).stat().st_size
         except OSError as error:
-            raise _damaged(folder / name, str(error.strerror)) from error
+            raise damaged(folder / name, str(error.strerror)) from error
         if size != described["bytes"]:
-            raise _damaged(folder / name, f"{size} bytes instead of {described['bytes']}")
+            raise damaged(folder / name, f"{size} bytes instead of {described['bytes']}")
     return manifest
 
 
@@ -114,10 +114,11 @@ def _json(path: Path) -> Any:  # JSON as written by building.py
     try:
         return orjson.loads(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise _damaged(path, str(error)) from error
+        raise damaged(path, str(error)) from error
 
 
-def _damaged(path: Path, why: str) -> StorageError:
+def damaged(path: Path, why: str) -> StorageError:
+    """What to say of a file of a version that is not what was written."""
     # A build finds a version by its name and leaves it as it is, so what is damaged must be out of its way first.
     return StorageError(
         f"Index file {path} cannot be read ({why}): restore the folder of its version, or remove it and build again."

@@ -7,12 +7,12 @@ mapped page counts as used for as long as it is mapped.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from domain.errors import StorageError
+from retrieval.stored import damaged, mapped
 
 Vectors = NDArray[np.float32]
 Digests = NDArray[np.uint8]  # [n, 16]
@@ -60,7 +60,7 @@ def rows_of(digests: Digests, folder: Path) -> RowNumbers:
 
     Raises StorageError naming a damaged folder.
     """
-    return _rows(_keys(digests), _keys(_mapped(folder / "texts.npy")))
+    return _rows(_keys(digests), _keys(mapped(folder / "texts.npy")))
 
 
 def _rows(wanted: NDArray[np.bytes_], there: NDArray[np.bytes_]) -> RowNumbers:
@@ -80,7 +80,7 @@ def _found(wanted: NDArray[np.bytes_], folders: Sequence[Path]) -> tuple[NDArray
         left = np.flatnonzero(folder_of < 0)
         if not left.size:
             break
-        rows = _rows(wanted[left], _keys(_mapped(folder / "texts.npy")))
+        rows = _rows(wanted[left], _keys(mapped(folder / "texts.npy")))
         folder_of[left[rows >= 0]], row_there[left[rows >= 0]] = i, rows[rows >= 0]
     return folder_of, row_there
 
@@ -98,7 +98,7 @@ class _Lent:
                 self._begins = self._file.tell()
                 failing.pop_all()
         except (OSError, ValueError) as error:
-            raise _damaged(path, error) from error
+            raise damaged(path, str(error)) from error
 
     def rows(self, rows: RowNumbers) -> Vectors:
         """float32 [n, dimensions], mapped no longer than they are copied."""
@@ -131,14 +131,3 @@ class _Pieces:
 def _keys(digests: Digests) -> NDArray[np.bytes_]:
     """The digests as one value each. numpy drops zero bytes at the end, from all alike, so equal stays equal."""
     return np.ascontiguousarray(digests).view("S16").ravel()
-
-
-def _mapped(path: Path) -> NDArray[Any]:  # the dtype is that of the file
-    try:
-        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
-        raise _damaged(path, error) from error
-
-
-def _damaged(path: Path, error: Exception) -> StorageError:
-    return StorageError(f"Index version {path.parent} is damaged ({error}): remove that folder or restore it.")

@@ -88,6 +88,15 @@ class TestInMlflow:
         assert client.get_run(told[0]).data.metrics["dev/ndcg_at_10/set one"] == 0.75
         assert [file.path for file in client.list_artifacts(told[0])] == ["card.md"]
 
+    def test_a_training_whose_files_cannot_be_told_is_a_failed_run_and_the_next_try_ends_it(self) -> None:
+        card, points = self.folder / "card.md", [("loss", 10, 1.5)]
+        with pytest.raises(StorageError):
+            self.tracker.record_training("reranker", "d2" * 32, {"seed": "7"}, points, [card])
+        assert [run.info.status for run in self.runs()] == ["FAILED"]
+        card.write_text("a card")
+        self.tracker.record_training("reranker", "d2" * 32, {"seed": "7"}, points, [card])
+        assert [run.info.status for run in self.runs()] == ["FINISHED"]
+
     def test_a_run_holds_every_number_and_leaves_out_what_was_not_worked_out(self) -> None:
         assert self.record(evaluation("v2", "v1")).data.metrics == {
             "recall_at_6": 1.0,
