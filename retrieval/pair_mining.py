@@ -112,7 +112,7 @@ def mine(learn: TrainingSet, dev: TrainingSet, embedder: Embedder, prior: PairSc
         if order == "lexical":
             wrong.sort(key=lambda row: -found.bm25[found.rows.index(row)])
         wrong = wrong[:WRONG]
-        priors = _priors(asked.question, searched, found, prior)
+        priors = _priors(asked, searched, found, wrong, prior)
         given = tuple(row for row in asked.wrong if row not in asked.right)
         if len(wrong) >= FEWEST_WRONG:
             learnt += [
@@ -136,11 +136,15 @@ def mine(learn: TrainingSet, dev: TrainingSet, embedder: Embedder, prior: PairSc
     return Lists(tuple(learnt), tuple(chosen), missed)
 
 
-def _priors(question: str, searched: Searched, found: _Found, prior: PairScorer) -> dict[int, float]:
-    """What the prior thinks of each found row, in deviations of the best PRIOR_DEPTH."""
-    scores = np.array(prior.score(question, searched.hits(found, found.rows)))
+def _priors(
+    asked: Asked, searched: Searched, found: _Found, wrong: Sequence[int], prior: PairScorer
+) -> dict[int, float]:
+    """What the prior thinks of right and wrong rows that were found, in deviations of the best PRIOR_DEPTH."""
+    wanted = {*asked.right, *wrong, *found.rows[:PRIOR_DEPTH]}
+    rows = [row for row in found.rows if row in wanted]  # the best come first
+    scores = np.array(prior.score(asked.question, searched.hits(found, rows)))
     best = scores[:PRIOR_DEPTH]
-    return dict(zip(found.rows, ((scores - best.mean()) / (best.std() + 1e-9)).round(4).tolist(), strict=True))
+    return dict(zip(rows, ((scores - best.mean()) / (best.std() + 1e-9)).round(4).tolist(), strict=True))
 
 
 def _vectors(side: TrainingSet, embedder: Embedder) -> Vectors:

@@ -15,7 +15,7 @@ from pathlib import Path
 from domain.errors import CorpusError
 from domain.types import Chunk, SourceRef
 
-MOST_PASSAGES = 12_000  # of one set that are searched: beyond that, embedding costs more than training
+MOST_PASSAGES = 4_000  # of one set that are searched: beyond that, embedding costs more than training
 TOLD = 5  # broken lines that are named
 
 
