@@ -91,7 +91,10 @@ class Graph:
 
 
 def _states(graph: Graph, weights: BertWeights) -> tuple[Node, Node]:
-    """Hidden states [b, t, width] of the last layer, and places [t] from 0."""
+    """Hidden states of the last layer, and places [t] from 0.
+
+    [b, t, width], or [b, 1, width] for a head that reads only the first token's.
+    """
     node, constant, tensors = graph.node, graph.constant, weights.tensors
     longest = node("Shape", "ids", start=1, end=2)  # [1]
     places = node("Range", constant(np.array(0)), node("Squeeze", longest), constant(np.array(1)))
@@ -109,8 +112,10 @@ def _states(graph: Graph, weights: BertWeights) -> tuple[Node, Node]:
     seen = node("Less", places, node("Unsqueeze", "lengths", constant(np.array([1]))))  # [b, t]
     seen = node("Unsqueeze", seen, constant(np.array([1, 2])))  # [b, 1, 1, t]
     mask = node("Where", seen, constant(0.0), constant(HIDDEN))
+    one_is_read = weights.head.pooled == FIRST
     for i in range(weights.layers):
-        x = _layer(graph, weights, f"encoder.layer.{i}.", x, mask)
+        layer = _first_of_layer if one_is_read and i == weights.layers - 1 else _layer
+        x = layer(graph, weights, f"encoder.layer.{i}.", x, mask)
     return x, places
 
 
@@ -127,7 +132,35 @@ def _layer(graph: Graph, weights: BertWeights, at: str, x: Node, mask: Node) -> 
     key, value = heads("key", [0, 2, 3, 1]), heads("value", [0, 2, 1, 3])
     scores = node("MatMul", query, key)  # [b, heads, t, t]
     y = node("MatMul", node("Softmax", node("Add", scores, mask), axis=-1), value)
-    y = node("Reshape", node("Transpose", y, perm=[0, 2, 1, 3]), together)
+    return _after_attention(graph, weights, at, x, node("Reshape", node("Transpose", y, perm=[0, 2, 1, 3]), together))
+
+
+def _first_of_layer(graph: Graph, weights: BertWeights, at: str, x: Node, mask: Node) -> Node:
+    """The first token's row [b, 1, width] of what `_layer` gives, for next to nothing.
+
+    One token asks, so keys and values of all tokens need not be made: q (x K')' = (q K) x', and the mixture of values
+    is the values' product with the mixture of states. The keys' bias adds the same to every score: softmax drops it.
+    """
+    node, constant, heads = graph.node, graph.constant, weights.heads
+    width, size = weights.width, weights.width // weights.heads
+    key, value = (weights.tensors[f"{at}attention.self.{part}.weight"] for part in ("key", "value"))
+    first = node("Slice", x, *(constant(np.array([edge])) for edge in (0, 1, 1)))  # [b, 1, width]
+    query = graph.linear(first, weights, f"{at}attention.self.query", size**-0.5)
+    query = node("Reshape", query, constant(np.array([0, heads, 1, size])))
+    asked = node("MatMul", query, constant(key.reshape(1, heads, size, width)))  # [b, heads, 1, width]
+    asked = node("Reshape", asked, constant(np.array([0, heads, width])))
+    scores = node("MatMul", asked, node("Transpose", x, perm=[0, 2, 1]))  # [b, heads, t]
+    shares = node("Softmax", node("Add", scores, node("Squeeze", mask, constant(np.array([1])))), axis=-1)
+    mixed = node("Reshape", node("MatMul", shares, x), constant(np.array([0, heads, 1, width])))
+    y = node("MatMul", mixed, constant(value.reshape(1, heads, size, width).swapaxes(2, 3)))  # [b, heads, 1, size]
+    y = node("Reshape", y, constant(np.array([0, 1, width])))
+    y = node("Add", y, constant(weights.tensors[f"{at}attention.self.value.bias"]))
+    return _after_attention(graph, weights, at, first, y)
+
+
+def _after_attention(graph: Graph, weights: BertWeights, at: str, x: Node, y: Node) -> Node:
+    """What a layer makes of the states x that came in and of what they attended to, y."""
+    node = graph.node
     y = graph.linear(y, weights, at + "attention.output.dense")
     x = graph.norm(node("Add", x, y), weights, at + "attention.output.LayerNorm")
     y = graph.linear(node("Gelu", graph.linear(x, weights, at + "intermediate.dense")), weights, at + "output.dense")
