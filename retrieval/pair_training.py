@@ -22,7 +22,7 @@ from retrieval.pooled_pair import PooledPair
 
 WRONG = 5  # passages beside the right one in a list
 AT_ONCE = 5  # lists of one pass: 30 pairs suit a core's caches
-PASSES = 3  # before the weights move
+PASSES = 2  # before the weights move
 GIVEN = 2  # of the wrong passages that came with the set, at most
 QUESTION_TOKENS = 48  # of a question that are read: longer ones leave no room for passages
 TOGETHER_EVERY = 10  # steps after which several processes average their weights
@@ -38,7 +38,7 @@ class Plan:
     learning_rate: float = 5e-5
     hardest: int = 30  # of the wrong passages, from which all but one are drawn
     beside_prior: float = 0.0  # what a deviation of the prior counts in the loss; 0 teaches the reading by itself
-    warmup_steps: int = 60
+    warmup_steps: int = 30
     dropout: float = 0.05
     weight_decay: float = 0.01
     looks: int = 8  # at dev, over the whole training

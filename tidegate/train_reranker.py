@@ -46,6 +46,9 @@ def train_reranker(
     hardest: Annotated[int, typer.Option(min=4, max=30, help="Of those, how many to draw from.")] = 30,
     learning_rate: Annotated[float, typer.Option(min=1e-7, max=1e-2, help="At its highest.")] = 5e-5,
     beside_prior: Annotated[float, typer.Option(min=0, max=10, help="Weight of the prior in the loss.")] = 0.0,
+    looks: Annotated[
+        int | None, typer.Option(min=1, max=100, help="How often dev is asked.", show_default=False)
+    ] = None,
     first_layer: Annotated[int, typer.Option(min=0, max=6, help="Layers below it stay as they are.")] = 1,
     max_tokens: Annotated[int, typer.Option(min=32, max=512, help="Tokens of question and passage together.")] = 160,
     fresh: Annotated[bool, typer.Option("--fresh", help="Begin anew, whatever is there.")] = False,
@@ -74,7 +77,7 @@ def train_reranker(
 
     if wrong not in ORDERS:
         raise BadRequest(f"There is no order {wrong!r}: {' or '.join(ORDERS)}.", "wrong")
-    learning = Learning(wrong, hardest, learning_rate, beside_prior)
+    learning = Learning(wrong, hardest, learning_rate, beside_prior, looks)
     wanted = Wanted(steps, minutes, seed, processes, start, first_layer, max_tokens, out, command_line(ctx), learning)
     check_memory(processes)
     with working(out, fresh), progress() as report:

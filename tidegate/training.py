@@ -40,6 +40,7 @@ class Learning:
     hardest: int
     rate: float
     beside_prior: float
+    looks: int | None = None  # as long as the training asks for when left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,7 @@ def _training(wanted: Wanted, sides: "Sides", lists: "Lists") -> "Training":
     from retrieval.pair_training import Plan
 
     long = wanted.steps / LOOK_STEPS if wanted.steps else (wanted.minutes or 0) / LOOK_MINUTES
+    looks = wanted.learning.looks or max(1, min(MOST_LOOKS, round(long)))
     how = wanted.learning
     plan = Plan(
         wanted.steps,
@@ -135,7 +137,7 @@ def _training(wanted: Wanted, sides: "Sides", lists: "Lists") -> "Training":
         how.rate,
         how.hardest,
         how.beside_prior,
-        looks=max(1, min(MOST_LOOKS, round(long))),
+        looks=looks,
     )
     start = sha256(weight_files(wanted.start)) if wanted.start else ""
     name = _digest([asdict(lists), asdict(plan), start, wanted.first_layer, wanted.max_tokens, wanted.processes])
