@@ -195,7 +195,8 @@ def test_every_list_is_seen_once_in_a_round() -> None:
     one._learn = one._learn[:7]
     # 7 lists, 10 a step: seven steps are ten rounds
     seen = [lists.right for step in range(7) for lists in one._next_lists(step)]
-    assert [sorted(seen[start : start + 7]) for start in range(0, 70, 7)] == [list(range(7))] * 10
+    every = sorted(lists.right for lists in one._learn)
+    assert [sorted(seen[start : start + 7]) for start in range(0, 70, 7)] == [every] * 10
 
 
 @pytest.mark.slow
