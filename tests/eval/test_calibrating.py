@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.isotonic import IsotonicRegression
 
 from eval.calibrating import (
     Scored,
@@ -29,6 +28,8 @@ def simulated(questions: int, passages: int, seed: int) -> Scored:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_every_level_of_the_curve_is_the_one_of_scikit_learn(seed: int) -> None:
+    from sklearn.isotonic import IsotonicRegression  # takes seconds to import: not at collection
+
     scored = simulated(20, 4, seed)
     scores = np.round(scored.scores, 1)  # with ties
     curve = isotonic(scores, scored.relevant)

@@ -19,7 +19,6 @@ from typing import Any
 from urllib.parse import unquote
 
 import boto3
-from moto.core.eventstream import EventStreamEncoder
 
 from generation.bedrock_calls import client_config
 
@@ -54,6 +53,9 @@ class BedrockStub:
     left_early: threading.Event = field(default_factory=threading.Event)  # a caller closed before the end
 
     def __enter__(self) -> "BedrockStub":
+        from moto.core.eventstream import EventStreamEncoder  # takes seconds to import: before anybody is kept waiting
+
+        self.encoder = EventStreamEncoder()
         handler = type("Handler", (_Handler,), {"stub": self})
         self._server = _Server(("127.0.0.1", 0), handler)
         self._lock = threading.Lock()
@@ -185,7 +187,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _event(self, name: str, payload: dict[str, Any], kind: str = "event") -> None:
         headers = {f":{kind}-type": name, ":content-type": "application/json", ":message-type": kind}
-        frame = EventStreamEncoder().encode_message(headers, json.dumps(payload).encode())
+        frame = self.stub.encoder.encode_message(headers, json.dumps(payload).encode())
         self.wfile.write(b"%x\r\n%s\r\n" % (len(frame), frame))
         self.wfile.flush()
 
