@@ -1,4 +1,6 @@
-"""What tests of several folders share: an MLflow database is made once, because making it takes seconds."""
+"""What tests of several folders share: an MLflow database, made once because making it takes seconds; and `--ray`, by
+which `make test` runs the tests that start a Ray after all others, with the machine to themselves.
+"""
 
 import shutil
 from collections.abc import Callable
@@ -7,6 +9,28 @@ from pathlib import Path
 import pytest
 
 from eval.tracking import MlflowTracker, sqlite_uri
+
+RAY = Path(__file__).parent / "ray"  # every test marked `ray` lies there: tests/test_suite.py
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--ray", choices=("only", "without"), help="only the tests that start a Ray, or all but those")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `--ray=only` nothing beside tests/ray is imported, unless files were named: those are left after it."""
+    named = config.args_source is pytest.Config.ArgsSource.ARGS
+    there = collection_path == RAY or RAY in collection_path.parents or collection_path in RAY.parents
+    return True if config.getoption("--ray") == "only" and not named and not there else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    chosen = config.getoption("--ray")
+    left = [item for item in items if chosen and (item.get_closest_marker("ray") is None) == (chosen == "only")]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        out = set(left)
+        items[:] = [item for item in items if item not in out]
 
 
 @pytest.fixture(scope="session")
