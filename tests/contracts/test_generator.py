@@ -10,8 +10,8 @@ from domain.types import Delta, Draft, Usage
 from generation.bedrock import BedrockGenerator
 from generation.extractive import ExtractiveGenerator
 from generation.ungrounded import UngroundedGenerator
+from tests.bedrock_stub import BedrockStub, Reply
 from tests.generation.evidence import assistant, evidence, user
-from tests.stubs.bedrock import BedrockStub, Reply
 
 PLANS = [
     PromptPlan(SYSTEM, evidence("Pump P3 needs ISO 46 oil.", title="Pumps"), (), "What oil does pump P3 need?"),

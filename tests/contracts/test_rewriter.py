@@ -8,8 +8,8 @@ from domain.ports import Rewriter
 from domain.types import Query, RewriteStatus
 from generation.bedrock_rewriter import BedrockRewriter
 from generation.rewriting import AsTyped, RulesRewriter
+from tests.bedrock_stub import BedrockStub, Reply
 from tests.generation.evidence import assistant, user
-from tests.stubs.bedrock import BedrockStub, Reply
 
 HISTORY = (user("What is the limit of pump P3?"), assistant("40 bar [S1]."))
 

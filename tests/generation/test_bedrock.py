@@ -11,8 +11,8 @@ from domain.errors import StageFailed, StageTimeout, Throttled, UpstreamDenied, 
 from domain.prompt import SYSTEM, PromptPlan
 from domain.types import Delta, Draft, StopReason, Usage
 from generation.bedrock import BedrockGenerator
+from tests.bedrock_stub import BedrockStub, Reply
 from tests.generation.evidence import assistant, evidence, user
-from tests.stubs.bedrock import BedrockStub, Reply
 
 MODEL = "anthropic.claude-sonnet-4-5-20250929-v1:0"
 PLAN = PromptPlan(SYSTEM, evidence("The limit is 40 bar.", title="Pumps"), (), "What is the limit?")

@@ -5,8 +5,8 @@ import pytest
 from domain.errors import StageFailed, StageTimeout, Throttled, UpstreamDenied
 from domain.types import Query, RewriteStatus
 from generation.bedrock_rewriter import BedrockRewriter
+from tests.bedrock_stub import BedrockStub, Reply
 from tests.generation.evidence import assistant, user
-from tests.stubs.bedrock import BedrockStub, Reply
 
 MODEL = "amazon.nova-lite-v1:0"
 HISTORY = (user("What is the limit of pump P3?"), assistant("40 bar [S1]."))

@@ -12,8 +12,8 @@ from generation.extractive import ExtractiveGenerator
 from generation.rewriting import AsTyped
 from generation.ungrounded import UngroundedGenerator
 from serving.api import create_app
+from tests.bedrock_stub import BedrockStub, Reply
 from tests.retrieval.tiny_models import bert
-from tests.stubs.bedrock import BedrockStub, Reply
 from tests.tidegate.tiny import served, settings
 from tidegate import compose, compose_graph
 from tidegate.compose import evaluation_service, make_library
