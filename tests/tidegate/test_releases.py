@@ -13,11 +13,13 @@ import pytest
 from domain.releases import Decision, Observation, Outcome, Rollout, Verb, Verdict
 from retrieval.observations import FolderObservations
 from tests.tidegate.tiny import served, sets, settings
+from tests.waiting import wait_until_main_is_in
 from tidegate import server
 from tidegate.cli import main
 from tidegate.compose import make_registry
 from tidegate.compose_releases import make_observations, make_releases
 from tidegate.console import Code
+from tidegate.follow import follow
 from tidegate.server import Server
 from tidegate.who import who
 
@@ -195,9 +197,10 @@ def test_a_canary_without_traffic_ends_undecided_and_the_code_is_3(harbour: Harb
 
 def test_a_canary_that_somebody_else_ends_is_told_with_their_name(on_trial: Harbour) -> None:
     def end() -> None:
+        wait_until_main_is_in(follow, knows="rollout")  # earlier, there would be no canary to watch
         make_releases(on_trial.settings).roll_back("keeper@pier-3", "I saw something")
 
-    threading.Timer(0.3, end).start()
+    threading.Thread(target=end).start()
     code, out, _ = on_trial.run("canary", "--auto", canary__every_s="0.05")
     assert code == Code.REFUSED
     assert f"{on_trial.second} rolled back by keeper@pier-3 at " in out

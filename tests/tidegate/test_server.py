@@ -19,6 +19,7 @@ import pytest
 from domain.errors import AddressTaken, NotReady, StorageError
 from serving.address import free_port
 from tests.tidegate.tiny import served, sets, settings
+from tests.waiting import wait_until_main_is_in
 from tidegate import ending, server, starting
 from tidegate.cli import main
 from tidegate.console import Code
@@ -382,10 +383,8 @@ def test_an_interrupt_while_a_server_starts_ends_it(ours: Settings) -> None:
     before, begun = children(), list[int]()
 
     def interrupt() -> None:  # soon after there is a process: it has no version to serve and ends by itself
-        while not (new := children() - before):
-            time.sleep(0.01)
-        time.sleep(0.1)
-        begun.extend(new)
+        wait_until_main_is_in(starting.launch, knows="deadline")  # earlier, nobody knows of the process yet
+        begun.extend(children() - before)
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt, daemon=True).start()
