@@ -252,7 +252,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one model call by class. `input_tokens` excludes both cache classes, as the vendors report it."""
+    """Tokens of one model call by class. `input_tokens` excludes both cache classes, as the vendors report it.
+
+    Not `measured`, a model was asked and did not say what it used: the zeros mean nothing.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -266,6 +269,7 @@ class StopReason(StrEnum):
     END = "end"
     LENGTH = "length"
     CONTEXT_FULL = "context_full"
+    measured: bool = True
     FILTERED = "filtered"
     NOT_COVERED = "not_covered"
     TOOL = "tool"

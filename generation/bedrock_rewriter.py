@@ -3,7 +3,7 @@
 Whatever the model says is checked by rewriting.accept; when it says nothing, domain/answering.py goes on without it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -11,6 +11,9 @@ from typing import Any
 from domain.types import Query, Rewrite, RewriteStatus, Role, Turn
 from generation.bedrock import messages
 from generation.bedrock_calls import call
+from generation.bedrock_line import hear
+from generation.efforts import Deadline, Effort, begun
+from generation.pacing import Pace
 from generation.rewriting import accept, with_keywords
 
 REWRITE = """\
@@ -26,9 +29,10 @@ STAGE = "rewrite"
 
 
 class BedrockRewriter:
-    """The Rewriter over Converse. `client` as for BedrockGenerator.
+    """The Rewriter over Converse. `client` and `pace` as for BedrockGenerator.
 
-    `timeout_s` bounds one rewrite, all attempts together. Only the last `history_turns` turns are sent.
+    `timeout_s` bounds one rewrite. The model is asked once, because a rewrite that fails leaves the
+    question as typed. Only the last `history_turns` turns are sent.
     """
 
     def __init__(
@@ -37,12 +41,15 @@ class BedrockRewriter:
         model_id: str,
         *,
         timeout_s: float = 4.0,
+        pace: Pace | None = None,
         max_tokens: int = 120,
         max_chars: int = 300,
         history_turns: int = 6,
         calls: int = 16,
     ) -> None:
+        hear(client)
         self._client = client
+        self._pace = pace or Pace()
         self._model_id = model_id
         self._timeout_s = timeout_s
         self._max_tokens = max_tokens
@@ -79,5 +86,11 @@ class BedrockRewriter:
             messages=messages([(Role.USER, content)]),
             inferenceConfig={"maxTokens": self._max_tokens, "temperature": 0.0},
         )
-        reply = await call(self._threads, asked, self._timeout_s, self._model_id, STAGE)
+        deadline = Deadline(self._timeout_s)
+        calling = partial(self._call, asked, deadline)
+        once = Effort(attempts=1, deadline_s=self._timeout_s)
+        reply = await begun(calling, self._model_id, once, deadline, self._pace, STAGE)
         return "".join(block.get("text", "") for block in reply["output"]["message"]["content"])
+
+    async def _call(self, asked: Callable[[], dict[str, Any]], deadline: Deadline) -> dict[str, Any]:
+        return await call(self._threads, asked, deadline.left(), self._model_id, STAGE)

@@ -5,6 +5,7 @@ Minimums as documented by the vendors (Amazon Bedrock user guide, "Prompt cachin
 Anthropic, "Prompt caching"), read in 2026. They change: extend the table, or pass another one.
 """
 
+import re
 from collections.abc import Mapping
 
 from domain.errors import CannotCache
@@ -28,20 +29,39 @@ MINIMUM_TOKENS: Mapping[str, int] = {  # part of the model id -> smallest cachea
 }
 
 
-def check_cacheable(model_id: str, prefix_tokens: int, table: Mapping[str, int] = MINIMUM_TOKENS) -> None:
+def check_cacheable(
+    model_id: str, prefix_tokens: int, table: Mapping[str, int] = MINIMUM_TOKENS, minimum: int | None = None
+) -> None:
     """Returns when `model_id` caches a prefix of `prefix_tokens`; raises CannotCache, for the operator, when not.
 
-    Ids of inference profiles (`eu.anthropic...`) and their ARNs are known by the model id inside them.
+    `minimum` is the smallest prefix in tokens where the operator knows better than the table. Ids of inference profiles
+    (`eu.anthropic...`) and their ARNs are known by the model id inside them.
     """
-    minimum = minimum_tokens(model_id, table)
+    if minimum is None:
+        minimum = minimum_tokens(model_id, table)
     way_out = "choose another generation.model_id, or set generation.allow_uncached: true to pay the full price"
     if minimum is None:
-        raise CannotCache(f"Model {model_id!r} is not known to cache prompt prefixes: {way_out}.")
+        raise CannotCache(
+            f"Model {model_id!r} is not known to cache prompt prefixes: {way_out}, or generation.cache_minimum to the "
+            "smallest prefix in tokens that it caches."
+        )
     if prefix_tokens < minimum:
         raise CannotCache(
-            f"Model {model_id!r} caches prefixes of {minimum} tokens or more and the system block has about "
-            f"{prefix_tokens}, so nothing would be cached: {way_out}."
+            f"Model {model_id!r} caches prefixes of {minimum} tokens or more and the system block has at least "
+            f"{prefix_tokens}, so nothing may be cached: {way_out}."
         )
+
+
+def least_tokens(text: str) -> int:
+    """A number of tokens that `text` has at least, whatever the tokenizer.
+
+    Vendors do not publish their tokenizers. What is in use cuts at blanks and between words and punctuation before it
+    looks for subwords, so no token spans two of these pieces; a run of one kind of punctuation counts once.
+    """
+    return len(_PIECE.findall(text))
+
+
+_PIECE = re.compile(r"\w+|[^\w\s]+")
 
 
 def minimum_tokens(model_id: str, table: Mapping[str, int] = MINIMUM_TOKENS) -> int | None:

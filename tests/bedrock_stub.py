@@ -58,7 +58,7 @@ class BedrockStub(Loopback):
 
     @contextmanager
     def client(
-        self, attempts: int = 1, read_timeout_s: float = 5.0, credentials: bool = True, service: str = "bedrock-runtime"
+        self, read_timeout_s: float = 5.0, credentials: bool = True, service: str = "bedrock-runtime"
     ) -> Iterator[Any]:
         """A real boto3 client that talks to this stub with made-up credentials, or without any."""
         known = {"aws_access_key_id": "made-up-id", "aws_secret_access_key": "made-up-secret"} if credentials else {}
@@ -66,7 +66,7 @@ class BedrockStub(Loopback):
             service,
             region_name="eu-central-1",
             endpoint_url=self.url,
-            config=client_config(attempts, 1.0, read_timeout_s),
+            config=client_config(1.0, read_timeout_s),
             **known,
         )
         try:
@@ -180,7 +180,8 @@ class _Handler(Handler):
             return
         self._event("contentBlockStop", {"contentBlockIndex": 0})
         self._event("messageStop", {"stopReason": reply.stop_reason})
-        self._event("metadata", {"usage": usage, "metrics": {"latencyMs": 1}})
+        if usage:
+            self._event("metadata", {"usage": usage, "metrics": {"latencyMs": 1}})
         self.send_chunk(b"")
 
     def _goes_on(self, breaks: str) -> bool:

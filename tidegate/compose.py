@@ -13,9 +13,7 @@ from typing import Any
 
 from domain.errors import ConfigError
 from domain.naming import Naming
-from domain.packing import estimate_tokens
 from domain.ports import Embedder, Generator, PairScorer, Reranker, Rewriter, Stages
-from domain.prompt import SYSTEM
 from domain.types import Rules, Scope
 from retrieval.index import HybridIndex
 from retrieval.library import Library
@@ -27,6 +25,7 @@ from serving.schemas import Limits
 from serving.service import Service, always_ready
 from serving.telemetry import Silent, Telemetry
 from tidegate.compose_calibration import check_calibration, make_bar, make_calibration
+from tidegate.compose_generation import check_credentials, check_hosted, make_hosted_generator, paces
 from tidegate.settings import Settings
 from tidegate.suggestions import offered
 
@@ -167,8 +166,8 @@ def make_rewriter(settings: Settings) -> Rewriter:
     if chosen.backend == "bedrock" and chosen.model_id:
         from generation.bedrock_rewriter import BedrockRewriter
 
-        client = bedrock_client(settings, attempts=1)  # a rewrite that fails once falls back; it never waits twice
-        return BedrockRewriter(client, chosen.model_id, timeout_s=chosen.timeout_s)
+        pace = paces().of(chosen.model_id)
+        return BedrockRewriter(bedrock_client(settings), chosen.model_id, timeout_s=chosen.timeout_s, pace=pace)
     from generation.rewriting import AsTyped, RulesRewriter
 
     return AsTyped() if chosen.backend == "none" else RulesRewriter()
@@ -177,19 +176,8 @@ def make_rewriter(settings: Settings) -> Rewriter:
 def make_generator(settings: Settings) -> Generator:
     """The configured generator. Raises CannotCache for a model that would silently not cache our prefix."""
     chosen = settings.generation
-    if chosen.backend == "bedrock" and chosen.model_id:
-        from generation.bedrock import BedrockGenerator
-        from generation.caching import minimum_tokens
-
-        check_startable(settings)
-        return BedrockGenerator(
-            bedrock_client(settings, chosen.attempts),
-            chosen.model_id,
-            max_tokens=chosen.max_tokens,
-            temperature=chosen.temperature,
-            read_timeout_s=chosen.read_timeout_s,
-            cache_prefix=minimum_tokens(chosen.model_id) is not None,  # others refuse a request with a cache point
-        )
+    if chosen.hosted:
+        return make_hosted_generator(settings, bedrock_client)
     if chosen.backend == "ungrounded":
         from generation.ungrounded import UngroundedGenerator
 
@@ -199,32 +187,36 @@ def make_generator(settings: Settings) -> Generator:
     return ExtractiveGenerator()
 
 
-def bedrock_client(settings: Settings, attempts: int) -> Any:  # boto3's bedrock-runtime client
-    """A client with our limits. Raises ConfigError when no region is configured anywhere."""
+def bedrock_client(settings: Settings, service: str = "bedrock-runtime") -> Any:  # boto3
+    """A client with our limits. Raises ConfigError when no region or no credentials are configured anywhere."""
     import boto3
-    from botocore.exceptions import NoRegionError
+    from botocore.exceptions import BotoCoreError, NoRegionError
 
     from generation.bedrock_calls import client_config
 
     chosen = settings.generation
+    session = boto3.Session(region_name=chosen.region)
     try:
-        return boto3.client(
-            "bedrock-runtime",
-            region_name=chosen.region,
-            endpoint_url=chosen.endpoint_url,
-            config=client_config(attempts, chosen.connect_timeout_s, chosen.read_timeout_s),
+        client = session.client(
+            service,
+            endpoint_url=chosen.endpoint_url if chosen.backend != "openai_compatible" else None,
+            config=client_config(chosen.connect_timeout_s, chosen.read_timeout_s),
         )
     except NoRegionError as error:
         raise ConfigError("No cloud region is configured: set generation.region or AWS_DEFAULT_REGION.") from error
+    except BotoCoreError:
+        check_credentials(session)  # half a key, or a profile that is not there, is told as what it is
+        raise
+    check_credentials(session)
+    return client
 
 
 def check_startable(settings: Settings) -> None:
     """Raises at start what would otherwise be found out by the first question."""
-    chosen = settings.generation
-    if chosen.backend == "bedrock" and chosen.model_id and not chosen.allow_uncached:
-        from generation.caching import check_cacheable
-
-        check_cacheable(chosen.model_id, estimate_tokens(SYSTEM))
+    if settings.generation.hosted:
+        check_hosted(settings)
+    if settings.generation.backend == "bedrock" or settings.rewriting.backend == "bedrock":
+        bedrock_client(settings).close()
     make_naming(settings)
 
 

@@ -1,25 +1,23 @@
 """Every number and name a person can set, as frozen data with bounds; no logic beyond "these two cannot both stand".
 
 `Settings()` is what an installation without a file runs with. How a version reaches people is settings_release.py, the
-encoder settings_embedding.py, what reorders candidates settings_rerank.py. Reading files, variables and `--set` is
-loading.py; printing and hashing them is effective.py; turning them into objects is compose.py. examples/tidegate.yaml
-is all of it as YAML, complete.
+encoder settings_embedding.py, what reorders candidates settings_rerank.py, who writes settings_generation.py. Reading
+files, variables and `--set` is loading.py; printing and hashing them is effective.py; turning them into objects is
+compose.py. examples/tidegate.yaml is all of it as YAML, complete.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
 from tidegate.section import Folder, Name, Names, Seconds, Section, Share
 from tidegate.settings_embedding import Embedding
+from tidegate.settings_generation import Generation, Rewriting
 from tidegate.settings_release import Canary, Evaluation, Tracking
 from tidegate.settings_rerank import Rerank
 
-ModelId = Annotated[str, StringConstraints(max_length=2048, pattern=r"^[\w.:/-]+$"), "a model id without blanks"]
-Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$"), "a region like eu-central-1"]
-Url = Annotated[str, StringConstraints(max_length=2048, pattern=r"^https?://[^\s/]\S*$"), "an http(s) address"]
 Replicas = Annotated[int, Field(ge=1, le=1000)]
 
 
@@ -132,46 +130,6 @@ class Answering(Section):
             yield "pool_cap", f"at least answering.wide_k ({self.wide_k}), or a round would evict itself"
         if self.trigger_min_chunks > self.k:
             yield "trigger_min_chunks", f"at most answering.k ({self.k}), or every question takes two rounds"
-
-
-class Generation(Section):
-    """Who writes the answer."""
-
-    backend: Literal["extractive", "bedrock", "ungrounded"] = Field(
-        default="extractive",
-        description="extractive: no model, quotes; bedrock: a hosted model; ungrounded: fault injection.",
-    )
-    model_id: ModelId | None = Field(default=None, description="Model of backend bedrock. Absent: none.")
-    region: Region | None = Field(
-        default=None, description="Cloud region. Absent: the cloud client's own configuration."
-    )
-    endpoint_url: Url | None = Field(
-        default=None, description="Other address of the model service. Absent: the vendor's."
-    )
-    max_tokens: int = Field(default=1024, ge=16, le=64_000, description="Longest answer, in tokens.")
-    temperature: float = Field(default=0.0, ge=0, le=1, description="Sampling temperature, no unit.")
-    allow_uncached: bool = Field(default=False, description="Start although model or prompt cannot be cached.")
-    attempts: int = Field(default=3, ge=1, le=10, description="Model calls per question, first one included.")
-    connect_timeout_s: Seconds = Field(default=5.0, description="Seconds to open a connection.")
-    read_timeout_s: Seconds = Field(default=60.0, description="Seconds between two pieces of a reply.")
-
-    def contradictions(self) -> Iterator[tuple[str, str]]:
-        if self.backend == "bedrock" and self.model_id is None:
-            yield "model_id", "the id of a model, because generation.backend is bedrock"
-
-
-class Rewriting(Section):
-    """Who turns a follow-up into a question that stands alone."""
-
-    backend: Literal["rules", "bedrock", "none"] = Field(
-        default="rules", description="none: the question stays as typed."
-    )
-    model_id: ModelId | None = Field(default=None, description="Model of backend bedrock. Absent: none.")
-    timeout_s: Seconds = Field(default=3.0, description="Seconds after which the question is used as typed.")
-
-    def contradictions(self) -> Iterator[tuple[str, str]]:
-        if self.backend == "bedrock" and self.model_id is None:
-            yield "model_id", "the id of a model, because rewriting.backend is bedrock"
 
 
 class Stage(Section):

@@ -1,6 +1,6 @@
 """What every Generator promises."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -9,9 +9,11 @@ from domain.prompt import SYSTEM, PromptPlan
 from domain.types import Delta, Draft, Usage
 from generation.bedrock import BedrockGenerator
 from generation.extractive import ExtractiveGenerator
+from generation.openai_compatible import OpenAICompatibleGenerator
 from generation.ungrounded import UngroundedGenerator
 from tests.bedrock_stub import BedrockStub, Reply
 from tests.generation.evidence import assistant, evidence, user
+from tests.stubs.openai import OpenAIStub
 
 PLANS = [
     PromptPlan(SYSTEM, evidence("Pump P3 needs ISO 46 oil.", title="Pumps"), (), "What oil does pump P3 need?"),
@@ -22,12 +24,16 @@ PLANS = [
 ]
 
 
-@pytest.fixture(params=["extractive", "ungrounded", "bedrock"])
-def generator(request: pytest.FixtureRequest) -> Iterator[Generator]:
+@pytest.fixture(params=["extractive", "ungrounded", "bedrock", "openai_compatible"])
+async def generator(request: pytest.FixtureRequest) -> AsyncIterator[Generator]:
     if request.param == "extractive":
         yield ExtractiveGenerator()
     elif request.param == "ungrounded":
         yield UngroundedGenerator()
+    elif request.param == "openai_compatible":
+        with OpenAIStub([Reply(("ISO 46 ", "[S1]."))]) as server:
+            async with server.client() as http:
+                yield OpenAICompatibleGenerator(http, "qwen3:8b")
     else:
         with BedrockStub([Reply(("ISO 46 ", "[S1]."))]) as stub, stub.client() as client:
             yield BedrockGenerator(client, "anthropic.claude-sonnet-4-5-20250929-v1:0")

@@ -1,6 +1,7 @@
 """BedrockGenerator, through the real boto3, against a Bedrock on loopback."""
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -11,6 +12,7 @@ from domain.errors import StageFailed, StageTimeout, Throttled, UpstreamDenied, 
 from domain.prompt import SYSTEM, PromptPlan
 from domain.types import Delta, Draft, StopReason, Usage
 from generation.bedrock import BedrockGenerator
+from generation.efforts import Effort
 from tests.bedrock_stub import BedrockStub, Reply
 from tests.generation.evidence import assistant, evidence, user
 
@@ -134,8 +136,12 @@ async def test_a_broken_reply_ends_in_one_error_that_says_who_must_act(
 ) -> None:
     heard: list[str] = []
     with BedrockStub([reply]) as stub, stub.client() as client:
+        patience_s = 1.0 if error is StageTimeout else 30.0
+        generator = BedrockGenerator(
+            client, MODEL, read_timeout_s=patience_s, effort=Effort(attempts=2 if shown else 1)
+        )
         with pytest.raises(error) as caught:
-            await spoken(BedrockGenerator(client, MODEL, read_timeout_s=1.0).generate(PLAN), heard)
+            await spoken(generator.generate(PLAN), heard)
         assert len(stub.requests) == 1, "text that was shown must never be asked for again"
     assert type(caught.value) is error
     assert len(heard) == shown
@@ -146,12 +152,13 @@ async def test_a_broken_reply_ends_in_one_error_that_says_who_must_act(
 
 async def test_throttling_before_the_first_byte_is_retried_up_to_the_attempts() -> None:
     throttled = Reply(refuse=(429, "ThrottlingException"))
-    with BedrockStub([throttled, Reply(THREE)]) as stub, stub.client(attempts=2) as client:
-        draft = await spoken(BedrockGenerator(client, MODEL).generate(PLAN), [])
+    twice = Effort(attempts=2, backoff_s=0.01)
+    with BedrockStub([throttled, Reply(THREE)]) as stub, stub.client() as client:
+        draft = await spoken(BedrockGenerator(client, MODEL, effort=twice).generate(PLAN), [])
         assert (draft.stop, len(stub.requests)) == (StopReason.END, 2)
-    with BedrockStub([throttled]) as stub, stub.client(attempts=2) as client:
+    with BedrockStub([throttled]) as stub, stub.client() as client:
         with pytest.raises(Throttled):
-            await spoken(BedrockGenerator(client, MODEL).generate(PLAN), [])
+            await spoken(BedrockGenerator(client, MODEL, effort=twice).generate(PLAN), [])
         assert len(stub.requests) == 2
 
 
@@ -171,7 +178,7 @@ async def test_nothing_listening_is_a_failure_worth_a_retry() -> None:
     with BedrockStub([Reply(THREE)]) as stub:
         pass  # its port is free again
     with stub.client() as client, pytest.raises(StageFailed, match="cannot be reached") as caught:
-        await spoken(BedrockGenerator(client, MODEL).generate(PLAN), [])
+        await spoken(BedrockGenerator(client, MODEL, effort=Effort(attempts=1)).generate(PLAN), [])
     assert caught.value.retryable
 
 
@@ -197,10 +204,41 @@ async def test_a_cancelled_task_closes_the_upstream_connection_even_in_a_silence
         assert await asyncio.to_thread(stub.left_early.wait, 1.0)
 
 
+async def test_who_leaves_before_the_first_byte_is_not_waited_for_either() -> None:
+    with BedrockStub([Reply(THREE, delay_s=60)]) as stub, stub.client(read_timeout_s=60) as client:
+        task = asyncio.create_task(spoken(BedrockGenerator(client, MODEL).generate(PLAN), []))
+        while not stub.open:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await asyncio.to_thread(stub.left_early.wait, 2.0)
+
+
+async def test_a_hundred_who_leave_leave_nothing_behind() -> None:
+    before = threading.active_count()
+    with BedrockStub([Reply(("word ",) * 3, breaks="silence")]) as stub, stub.client() as client:
+        generator = BedrockGenerator(client, MODEL, streams=4)
+        for _ in range(25):
+            async with asyncio.TaskGroup() as leaving:
+                for _ in range(4):
+                    leaving.create_task(_leave_after_a_word(generator))
+        until = time.monotonic() + 2.0
+        while stub.open and time.monotonic() < until:
+            await asyncio.sleep(0.01)
+        assert stub.open == 0
+        assert threading.active_count() <= before + 4 + 1  # the generator's threads, and the stub's own
+
+
+async def _leave_after_a_word(generator: BedrockGenerator) -> None:
+    async with aclosing(generator.generate(PLAN)) as pieces:
+        await anext(pieces)
+
+
 async def test_twenty_streams_at_once_do_not_wait_for_each_other() -> None:
-    with BedrockStub([Reply(THREE, pause_s=0.1)]) as stub, stub.client() as client:
+    with BedrockStub([Reply(THREE, pause_s=0.2)]) as stub, stub.client() as client:
         generator = BedrockGenerator(client, MODEL)
         began = time.monotonic()
         drafts = await asyncio.gather(*(spoken(generator.generate(PLAN), []) for _ in range(20)))
     assert {draft.text for draft in drafts} == {"".join(THREE)}
-    assert time.monotonic() - began < 4.0  # one after the other would take 20 x 0.3 s
+    assert time.monotonic() - began < 8.0  # one after the other would take 20 x 0.6 s

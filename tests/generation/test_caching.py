@@ -3,7 +3,7 @@
 import pytest
 
 from domain.errors import CannotCache
-from generation.caching import check_cacheable
+from generation.caching import check_cacheable, least_tokens
 
 TABLE = {"vendor.big": 1024, "vendor.big-5": 4096}
 
@@ -16,7 +16,7 @@ def test_a_prefix_of_the_minimum_is_fine_under_every_name_of_the_model(model_id:
 
 
 def test_a_prefix_below_the_minimum_is_refused_with_both_numbers_and_the_way_out() -> None:
-    with pytest.raises(CannotCache, match=r"1024 tokens.*about 300.*allow_uncached: true"):
+    with pytest.raises(CannotCache, match=r"1024 tokens.*at least 300.*allow_uncached: true"):
         check_cacheable("vendor.big-v1:0", 300, TABLE)
 
 
@@ -28,3 +28,14 @@ def test_the_longest_name_decides() -> None:
 def test_an_unknown_model_is_refused() -> None:
     with pytest.raises(CannotCache, match=r"'other.model'.*allow_uncached: true"):
         check_cacheable("other.model", 100_000, TABLE)
+
+
+def test_an_operator_who_knows_better_than_the_table_is_believed() -> None:
+    check_cacheable("other.model", 300, TABLE, minimum=16)
+    with pytest.raises(CannotCache, match="5000 tokens"):
+        check_cacheable("vendor.big-v1:0", 1024, TABLE, minimum=5000)
+
+
+def test_a_text_has_at_least_a_token_for_every_word_and_every_run_of_punctuation() -> None:
+    assert least_tokens("Say so, like [S1]: it is.") == 10  # Say so , like [ S1 ]: it is .
+    assert least_tokens(" \n") == 0

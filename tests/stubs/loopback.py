@@ -56,8 +56,12 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        length = int(self.headers["Content-Length"])
+        body = self.rfile.read(length)
         self.close_connection = True  # threads must end with the test
+        if len(body) < length:
+            self.stub.left_early.set()
+            return
         self.stub.count(1)
         try:
             self.reply(body)

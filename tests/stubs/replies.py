@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 class Reply:
     """One scripted reply.
 
-    `chunks` come one event each, `pause_s` apart, then `stop_reason` and `usage`; without a usage the tokens are
-    counted, through the simulated prompt cache. `refuse` = (HTTP status, error code) answers before the first byte
-    instead. `breaks` ends the stream after the chunks in another way: "close" cuts the connection, "silence" says
-    nothing more until the caller leaves, "no end" ends without a stop reason, "bad checksum", "bad length", "not json"
-    and "empty delta" are malformed events, "unknown event" is one that nobody knows yet and ends well; anything else
-    is sent as an exception event. `delay_s` passes before anything is sent.
+    `chunks` come one event each, `pause_s` apart, then `stop_reason` and `usage`: None has the tokens counted, through
+    the simulated prompt cache, and an empty one is not told. `refuse` = (HTTP status, error code) answers before the
+    first byte instead. `breaks` ends the stream after the chunks in another way: "close" cuts the connection, "silence"
+    says nothing more until the caller leaves, "no end" ends without a stop reason, "bad checksum", "bad length", "not
+    json" and "empty delta" are malformed events, "unknown event" is one that nobody knows yet and ends well; anything
+    else is sent as an exception event. `delay_s` passes before anything is sent.
     """
 
     chunks: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ from generation.ungrounded import UngroundedGenerator
 from serving.api import create_app
 from tests.bedrock_stub import BedrockStub, Reply
 from tests.retrieval.tiny_models import bert
+from tests.stubs.openai import OpenAIStub
 from tests.tidegate.tiny import served, settings
 from tidegate import compose, compose_graph
 from tidegate.compose import evaluation_service, make_library
@@ -73,6 +74,7 @@ def test_equal_settings_make_encoders_of_equal_tag(tmp_path: Path) -> None:
     assert compose.make_embedder(other).tag == "hashing-128-1"
 
 
+@pytest.mark.usefixtures("credentials")
 def test_a_model_that_would_silently_not_cache_is_refused_at_start(tmp_path: Path) -> None:
     with pytest.raises(CannotCache, match="allow_uncached: true"):
         compose.check_startable(settings(tmp_path, **bedrock("http://127.0.0.1:9")))
@@ -121,6 +123,56 @@ def test_no_region_anywhere_is_told_with_the_way_out(tmp_path: Path, monkeypatch
     )
     with pytest.raises(ConfigError, match=r"generation\.region"):
         compose.make_generator(chosen)
+
+
+def test_missing_credentials_are_told_at_start_with_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    allowed = bedrock("http://127.0.0.1:9", generation__allow_uncached="true", generation__region="eu-west-1")
+    with pytest.raises(ConfigError, match=r"credentials.*AWS_PROFILE"):
+        compose.check_startable(settings(tmp_path, **allowed))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "made-up-id")
+    with pytest.raises(ConfigError, match="PartialCredentialsError") as caught:
+        compose.check_startable(settings(tmp_path, **allowed))
+    assert "made-up" not in str(caught.value)
+
+
+async def test_a_server_of_chat_completions_answers_with_the_key_of_its_file(tmp_path: Path) -> None:
+    data_dir, version = served(tmp_path)
+    key = tmp_path / "key"
+    key.write_text("sk-made-up\n", "utf-8")
+    with OpenAIStub([Reply(("It closes at six ", "metres [S", "1]."))]) as stub:
+        pairs = {
+            "backend": "openai_compatible", "model_id": "qwen3:8b", "endpoint_url": f"{stub.url}/v1",
+            "key_file": str(key), "cache_minimum": "16",
+        }  # fmt: skip
+        chosen = settings(data_dir, **{f"generation__{name}": value for name, value in pairs.items()})
+        compose.check_startable(chosen)
+        library = make_library(chosen)
+        await library.refresh()
+        async with Client.in_process(create_app(evaluation_service(chosen, library)), version) as client:
+            told = await client.ask("At what tide does the sea gate close?", READER)
+        library.close()
+    assert not isinstance(told, Failure)
+    assert (told["answer"], told["grounding"]) == ("It closes at six metres [S1].", "grounded")
+    assert stub.keys == ["Bearer sk-made-up"]
+
+
+@pytest.mark.parametrize("content", [None, "", "two words"])
+def test_a_key_file_without_a_key_is_refused_and_its_content_not_shown(tmp_path: Path, content: str | None) -> None:
+    key = tmp_path / "key"
+    if content is not None:
+        key.write_text(content, "utf-8")
+    pairs = {"backend": "openai_compatible", "model_id": "m", "endpoint_url": "http://127.0.0.1:9/v1",
+             "key_file": str(key), "allow_uncached": "true"}  # fmt: skip
+    with pytest.raises(ConfigError, match="key_file") as caught:
+        compose.make_generator(settings(tmp_path, **{f"generation__{name}": value for name, value in pairs.items()}))
+    assert "two words" not in str(caught.value)
 
 
 def test_forbidden_terms_come_from_their_file_and_are_shown_nowhere(tmp_path: Path) -> None:
