@@ -79,7 +79,8 @@ def test_runtimes_agree_with_one_another(folders: dict[str, Path], model: str, r
     one, other = (
         open_runtime(folders[model], head_of(model), Choice(name, "float32")) for name in ("openvino", runtime)
     )
-    assert values(other, model) == pytest.approx(values(one, model), abs=1e-5)
+    # Each is within 1e-5 of transformers, so two of them are within twice that of one another.
+    assert values(other, model) == pytest.approx(values(one, model), abs=2e-5)
 
 
 @pytest.mark.slow
