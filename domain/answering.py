@@ -14,9 +14,10 @@ from domain.calibration import relevance
 from domain.errors import StageFailed, TidegateError, UpstreamInterrupted
 from domain.naming import Naming
 from domain.packing import pack
-from domain.policies import check_question, cite, ground, join_pool, revalidate, status, trigger
+from domain.policies import check_question, cite, ground, join_pool, status, trigger
 from domain.ports import Stages
 from domain.prompt import PromptPlan, plan, recent
+from domain.sessions import check_pool, next_session, told
 from domain.streaming import AnswerStream
 from domain.types import (
     Answer,
@@ -30,16 +31,15 @@ from domain.types import (
     Failed,
     Hit,
     PoolEntry,
+    PoolTally,
     Query,
     RetrievalRound,
     Rewrite,
     RewriteStatus,
-    Role,
     Rules,
     Started,
     StopReason,
     Trace,
-    Turn,
     Usage,
 )
 
@@ -84,6 +84,7 @@ class _Run:
     stream: AnswerStream | None = None
     rounds: list[RetrievalRound] = field(default_factory=list)
     packed: tuple[Evidence, ...] = ()
+    tally: PoolTally = field(default_factory=PoolTally)
     stage_ms: dict[str, float] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     notes: list[str] = field(default_factory=list)
@@ -101,8 +102,10 @@ class _Run:
         started = self.clock()
         self.packed = pack(pool_chunks, hits, turn, rules.evidence_token_cap)
         joined = join_pool(pool, [hit.chunk.id for hit in hits], turn, rules.pool_cap)
-        if joined.evicted:
-            self.notes.append(f"pool full: {len(joined.evicted)} oldest left, the evidence prefix changes once")
+        evicted = len(joined.evicted)
+        self.tally = replace(self.tally, joined=len(joined.pool) + evicted - len(pool), evicted=evicted)
+        if evicted:
+            self.notes.append(f"pool full: {evicted} oldest left, the evidence prefix changes once")
         prompt = plan(self.packed, ask.session.turns, question, rules.history_turns)
         self.took("pack", started)
 
@@ -143,9 +146,10 @@ class _Run:
         started = self.clock()
         ids = tuple(dict.fromkeys(entry.chunk_id for entry in claimed))
         chunks = {c.id: c for c in await self.stages.retriever.chunks(ids, self.ask.scope, self.version)}
-        pool = revalidate(claimed, chunks, self.rules.pool_cap)
-        if dropped := len(claimed) - len(pool):
-            self.notes.append(f"pool: {dropped} entries dropped (unknown, not visible, duplicate or over the cap)")
+        moved = self.ask.session.version not in ("", self.version)
+        pool, self.tally = check_pool(claimed, chunks, self.rules.pool_cap, moved=moved)
+        if self.tally.dropped:
+            self.notes.append(f"pool: {self.tally.dropped} entries dropped ({told(self.tally)})")
         self.took("pool", started)
         return pool, [(chunks[entry.chunk_id], entry.joined_turn) for entry in pool]
 
@@ -233,19 +237,13 @@ class _Run:
         if draft.stop is StopReason.UNKNOWN:
             self.notes.append(f"unknown stop reason {draft.detail!r}")
         session = self.ask.session
-        pool = tuple(entry for entry in pool if not self.naming.contains(entry.chunk_id))  # an id is shown as well
-        said = (*session.turns, Turn(Role.USER, question))
-        turns = (
-            *(replace(turn, text=self.naming.scrub(turn.text)) for turn in said),
-            Turn(Role.ASSISTANT, stream.text),
-        )
         return Answer(
             text=stream.text,
             citations=() if draft.stop is StopReason.FILTERED else stream.citations,
             consulted=tuple(cite(evidence, self.naming) for evidence in self.packed),
             grounding=ground(stream.text, stream.citations, self.packed, draft.stop),
             status=status(draft.stop, stream.text),
-            session=replace(session, turns=turns, pool=pool),
+            session=next_session(session, question, stream.text, pool, self.version, self.naming, self.rules),
             rewrite=rewrite,
             trace=self.trace(),
         )
@@ -275,4 +273,5 @@ class _Run:
             usage=self.usage,
             notes=tuple(self.naming.scrub(note) for note in dict.fromkeys(self.notes)),
             dropped=self.stream.dropped if self.stream else 0,
+            pool=self.tally,
         )

@@ -12,7 +12,21 @@ from typing import Any, Protocol
 from domain.evaluation import Evaluation
 from domain.prompt import PromptPlan
 from domain.releases import Decision, IndexVersion, Kept, Move, Observation, Rollout
-from domain.types import Chunk, Delta, Draft, Hit, Mode, Query, Reranking, Retrieval, Rewrite, Scope, Trace, Turn
+from domain.types import (
+    Chunk,
+    Delta,
+    Draft,
+    Hit,
+    Mode,
+    Query,
+    Reranking,
+    Retrieval,
+    Rewrite,
+    Scope,
+    Session,
+    Trace,
+    Turn,
+)
 
 Vectors = Any  # numpy float32 [n, dimensions], rows of unit length; the domain imports no array library
 
@@ -191,6 +205,34 @@ class TraceSink(Protocol):
 
     def write(self, trace: Trace, scope: Scope) -> None:
         """Remember a trace. Must not raise into the answering path; a lost trace is counted."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSession:
+    """A conversation as a store has it. `revision` counts its saves, from 1."""
+
+    session: Session
+    revision: int
+
+
+class SessionStore(Protocol):
+    """Remembers conversations between requests, each for exactly the reader who held it, for a limited time.
+
+    `keeps` False is a store that remembers nothing, by choice: the client carries the conversation. `now_s` is in
+    seconds since 1970. Both methods raise StorageError when the store cannot be reached or is damaged.
+    """
+
+    keeps: bool
+
+    def load(self, session_id: str, scope: Scope, now_s: float) -> KeptSession | None:
+        """The conversation. None for one that never was, has expired or is another reader's: nobody can tell which."""
+        ...
+
+    def save(self, session: Session, scope: Scope, revision: int, now_s: float) -> bool:
+        """Remember it in the place of `revision`, 0 where there was none; this renews its time. False, and nothing has
+        changed, when another save came first.
+        """
         ...
 
 

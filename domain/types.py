@@ -191,16 +191,40 @@ class PoolEntry:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A conversation as the client carries it: the server keeps nothing and re-validates everything."""
+    """A conversation as the client carries it: whatever comes in is re-validated, whoever kept it.
+
+    `version` is the one that answered last, "" before any did; it explains what is gone and decides nothing. `earlier`
+    counts the user turns that are no longer in `turns`.
+    """
 
     id: str
     turns: tuple[Turn, ...] = ()
     pool: tuple[PoolEntry, ...] = ()
+    version: str = ""
+    earlier: int = 0
 
     @property
     def turn_number(self) -> int:
         """The number of the user turn being answered now, from 1."""
-        return 1 + sum(turn.role is Role.USER for turn in self.turns)
+        return 1 + self.earlier + sum(turn.role is Role.USER for turn in self.turns)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolTally:
+    """What became of a conversation's chunks in one turn, in chunks. `unknown` does not say whether one exists."""
+
+    kept: int = 0
+    joined: int = 0
+    unknown: int = 0  # forged, or not this reader's
+    stale: int = 0  # of the version that answered before, and not in this one
+    duplicate: int = 0
+    over_cap: int = 0
+    evicted: int = 0  # any number of them changes the evidence before them once
+
+    @property
+    def dropped(self) -> int:
+        """How many of the entries that came were not believed."""
+        return self.unknown + self.stale + self.duplicate + self.over_cap
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +258,8 @@ class Rules:
     history_turns: int
     evidence_token_cap: int
     max_question_chars: int
+    session_turns: int
+    session_chars: int
     calibration: "Calibration | None" = None
 
 
@@ -352,6 +378,7 @@ class Trace:
     packed: tuple[str, ...]
     stage_ms: tuple[tuple[str, float], ...]
     usage: Usage
+    pool: PoolTally = PoolTally()
     notes: tuple[str, ...] = ()  # every degradation: what fell back, and why
     dropped: int = 0  # markers that named nothing which was supplied, and were not shown
 

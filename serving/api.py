@@ -30,6 +30,7 @@ from serving.pages import page_routes
 from serving.pointer import Pointer
 from serving.releases_http import release_routes
 from serving.service import Service
+from serving.sessions import Conversations, Resumed
 from serving.sse import EventStream, failed_response
 from serving.telemetry import (
     ANSWERS,
@@ -84,6 +85,7 @@ class _Api:
         self.service = service
         self.pointer = Pointer(service.registry, service.clock, service.pointer_ttl_s, service.pinnable)
         self.observer = Observer(service)
+        self.conversations = Conversations(service.sessions, service.wall, service.new_id)
         self.in_flight = 0
         self.writing: set[asyncio.Task[None]] = set()
 
@@ -96,14 +98,16 @@ class _Api:
         body = schemas.read_answer(
             await read_body(request, service.limits), service.limits, service.rules.max_question_chars
         )
-        session = schemas.session_of(body.session, service.new_id())
+        carried, named = schemas.session_of(body.session, service.new_id()), bool(body.session and body.session.id)
+        resumed = await self.conversations.resume(carried, scope, named=named)
+        session = resumed.session
         version, rollout = await self.pointer.assign(session.id, _pinned(request))
         ask = Ask(body.question, session, scope, version, service.new_id(), body.k, body.deeper)
         watched = self.observer.watch(ask, rollout, _measuring(request))
         if body.stream:
-            return self._stream(request, ask, watched, started)
+            return self._stream(request, ask, resumed, watched, started)
         with self._place():
-            events = self._events(ask, watched, streamed=False)
+            events = self._events(ask, resumed, watched, streamed=False)
             terminal = await unless_gone(request.receive, outcome(events))
         self._ended(terminal, ask, watched)
         if isinstance(terminal, Done):
@@ -113,13 +117,15 @@ class _Api:
         stage_ms = dict(terminal.trace.stage_ms) if terminal.trace else {}
         return failed_response(terminal, request.state.request_id, self._headers(version, stage_ms, started))
 
-    def _stream(self, request: Request, ask: Ask, watched: Watched | None, started: float) -> Response:
+    def _stream(
+        self, request: Request, ask: Ask, resumed: Resumed, watched: Watched | None, started: float
+    ) -> Response:
         def headers_for(version: str) -> Mapping[str, str]:
             self.service.telemetry.observe(FIRST_SECONDS, self.service.clock() - started)
             return self._headers(version or ask.version, {}, started)
 
         stream = EventStream(
-            self._events(ask, watched, streamed=True),
+            self._events(ask, resumed, watched, streamed=True),
             request.state.request_id,
             self.service.limits.keep_alive_s,
             headers_for,
@@ -127,13 +133,17 @@ class _Api:
         )
         return _Placed(stream, self._place)
 
-    def _events(self, ask: Ask, watched: Watched | None, *, streamed: bool) -> AsyncGenerator[Event, None]:
+    def _events(
+        self, ask: Ask, resumed: Resumed, watched: Watched | None, *, streamed: bool
+    ) -> AsyncGenerator[Event, None]:
         service, stages = self.service, self.service.stages
         if service.writer is not None and not streamed:
             stages = replace(stages, generator=service.writer)
-        if watched is None:
-            return answer(ask, stages, service.rules, service.naming, service.clock)
-        return watched.events(answer(ask, watched.stages(stages), service.rules, service.naming, service.clock))
+        if watched is not None:
+            stages = watched.stages(stages)
+        events = answer(ask, stages, service.rules, service.naming, service.clock)
+        events = self.conversations.remember(events, resumed, ask.scope)
+        return events if watched is None else watched.events(events)
 
     def _ended(self, terminal: Done | Failed, ask: Ask, watched: Watched | None) -> None:
         """Counts how an answer ended, keeps its trace, and has it observed."""

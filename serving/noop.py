@@ -50,6 +50,8 @@ RULES = Rules(
     history_turns=10,
     evidence_token_cap=6000,
     max_question_chars=8000,
+    session_turns=40,
+    session_chars=200_000,
 )
 
 

@@ -52,11 +52,16 @@ class PoolBody(_Strict):
 
 
 class SessionBody(_Strict):
-    """A conversation as the client carries it. A missing `id` means a new conversation."""
+    """A conversation as the client carries it. A missing `id` means a new conversation.
+
+    `version` and `earlier` come back as the last reply had them; made up, they change what is counted and no more.
+    """
 
     id: str | None = Field(default=None, min_length=1, max_length=200)
     turns: tuple[TurnBody, ...] = Field(default=(), strict=False)
     pool: tuple[str | PoolBody, ...] = Field(default=(), strict=False)
+    version: str = Field(default="", max_length=200)
+    earlier: int = Field(default=0, ge=0, le=1_000_000)
 
 
 class AnswerBody(_Strict):
@@ -169,12 +174,12 @@ def session_of(body: SessionBody | None, new_id: str) -> Session:
     if body is None:
         return Session(new_id)
     turns = tuple(Turn(Role(turn.role), turn.text) for turn in body.turns)
-    asked = sum(turn.role is Role.USER for turn in turns)
+    asked = body.earlier + sum(turn.role is Role.USER for turn in turns)
     pool = tuple(
         PoolEntry(e, max(1, asked)) if isinstance(e, str) else PoolEntry(e.id, min(e.turn, asked + 1))
         for e in body.pool
     )
-    return Session(body.id or new_id, turns, pool)
+    return Session(body.id or new_id, turns, pool, body.version, body.earlier)
 
 
 # ---------------------------------------------------------------------------------------------- problems

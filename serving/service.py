@@ -7,12 +7,13 @@ from uuid import uuid4
 
 from domain.canary import Advice
 from domain.naming import Naming
-from domain.ports import Generator, IndexRegistry, Observations, Stages, TraceSink
+from domain.ports import Generator, IndexRegistry, Observations, SessionStore, Stages, TraceSink
 from domain.releases import Evidence
 from domain.releasing import Releases
 from domain.types import Rules
 from serving.auth import Authenticate
 from serving.schemas import Limits
+from serving.sessions import NoSessions
 from serving.telemetry import Silent, Telemetry
 
 
@@ -40,6 +41,8 @@ class Service:
     `releases` moves the pointer for whoever shows `admin_key`; without either nobody can over HTTP. A canary for which
     no share is named gets `canary_share` of the sessions.
 
+    `sessions` remembers conversations; NoSessions leaves that to the client.
+
     `clock` gives seconds and only times things; `wall` gives the seconds since 1970 that records bear.
     """
 
@@ -55,6 +58,7 @@ class Service:
     ready: Callable[[], Awaitable[Mapping[str, bool]]] = always_ready
     telemetry: Telemetry = field(default_factory=Silent)
     traces: TraceSink | None = None
+    sessions: SessionStore = field(default_factory=NoSessions)
     title: str = "Tidegate"
     suggestions: tuple[str, ...] = ()
     pinnable: bool = False

@@ -5,7 +5,7 @@ from typing import Any
 from domain.naming import Naming
 from domain.policies import safe_uri
 from domain.releases import IndexVersion
-from domain.types import Answer, Citation, Failed, Hit, Rewrite, Session
+from domain.types import Answer, Citation, Failed, Hit, PoolTally, Rewrite, Session
 
 Json = dict[str, Any]  # what orjson writes
 
@@ -34,6 +34,7 @@ def answer_json(answer: Answer) -> Json:
         "status": answer.status.value,
         "relevance": trace.rounds[-1].relevance if trace.rounds else None,
         "session": session_json(answer.session),
+        "pool": pool_json(trace.pool),
         "rewrite": rewrite_json(answer.rewrite),
         "index_version": trace.version,
         "trace_id": trace.id,
@@ -74,7 +75,15 @@ def session_json(session: Session) -> Json:
         "id": session.id,
         "turns": [{"role": turn.role.value, "text": turn.text} for turn in session.turns],
         "pool": [{"id": entry.chunk_id, "turn": entry.joined_turn} for entry in session.pool],
+        "version": session.version,
+        "earlier": session.earlier,
     }
+
+
+def pool_json(tally: PoolTally) -> Json:
+    """What became of the chunks that the session brought, counted."""
+    dropped = {name: getattr(tally, name) for name in ("unknown", "stale", "duplicate", "over_cap")}
+    return {"kept": tally.kept, "joined": tally.joined, "evicted": tally.evicted, "dropped": dropped}
 
 
 def hit_json(hit: Hit, naming: Naming) -> Json:

@@ -49,6 +49,8 @@ RULES = Rules(
     history_turns=10,
     evidence_token_cap=1000,
     max_question_chars=500,
+    session_turns=40,
+    session_chars=200_000,
 )
 
 

@@ -39,6 +39,7 @@ HOMES = {
     "mlflow": {"eval/tracking.py"},
     "matplotlib": {"eval/plots.py"},
     "boto3": {"tidegate/compose.py"},
+    "sqlalchemy": {"serving/session_sql.py"},
     "ray": {
         "serving/graph.py",
         "serving/ray_home.py",

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]  # where the packages lie beside each
 # What can change the reply to a question, the asking included.
 ASKING = (
     "domain", "retrieval", "generation", "serving", "tidegate/compose.py",
-    "tidegate/compose_calibration.py", "tidegate/compose_graph.py",
+    "tidegate/compose_calibration.py", "tidegate/compose_graph.py", "tidegate/compose_sessions.py",
     "eval/client.py", "eval/harness.py",
 )  # fmt: skip
 # What can change a number as well: metrics, intervals, gates.

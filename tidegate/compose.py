@@ -237,6 +237,8 @@ def make_rules(settings: Settings) -> Rules:
         history_turns=chosen.history_turns,
         evidence_token_cap=chosen.evidence_token_cap,
         max_question_chars=chosen.max_question_chars,
+        session_turns=settings.sessions.turns,
+        session_chars=settings.sessions.chars,
         calibration=make_calibration(settings),
     )
 

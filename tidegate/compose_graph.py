@@ -17,6 +17,7 @@ from serving.telemetry import Telemetry
 from tidegate.admin import read_key
 from tidegate.compose import make_generator, make_library, make_reranker, make_rewriter, make_service
 from tidegate.compose_releases import make_lookout, make_observations, make_releases
+from tidegate.compose_sessions import make_sessions
 from tidegate.compose_shards import make_shard, make_sharded
 from tidegate.settings import Settings, Stage
 from tidegate.watching import live
@@ -27,6 +28,7 @@ def make_served(settings: Settings, stages: Stages, ready: Ready, telemetry: Tel
     observations = make_observations(settings)
     return replace(
         make_service(settings, stages, ready, telemetry),
+        sessions=make_sessions(settings),
         observations=observations,
         live_slo_ms=settings.canary.slo_ms,
         live=live(make_lookout(settings, observations)),

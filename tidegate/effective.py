@@ -16,7 +16,8 @@ from tidegate.section import Section
 # hold, and files, because another path is another file as far as anybody can tell from here. How documents are cut and
 # who may read those that do not say it is fixed when a version is built, and the version's name stands for it.
 NOT_SERVED = frozenset(
-    {"data_dir", "chunking", "access.default_groups", "embedding.threads", "embedding.device",
+    {"sessions.store", "sessions.url", "sessions.keep_hours", "sessions.max_kept",
+     "data_dir", "chunking", "access.default_groups", "embedding.threads", "embedding.device",
      "embedding.query_cache", "rerank.device", "retrieval.shards", "rerank.threads", "rerank.batch_tokens",
      "serving.host", "serving.port", "serving.haproxy", "serving.max_body_bytes",
      "serving.stages", "evaluation", "tracking", "canary", "access.admin_key_file", "sample"}

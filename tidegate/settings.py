@@ -17,6 +17,7 @@ from tidegate.settings_embedding import Embedding
 from tidegate.settings_generation import Generation, Rewriting
 from tidegate.settings_release import Canary, Evaluation, Tracking
 from tidegate.settings_rerank import Rerank
+from tidegate.settings_sessions import Sessions
 
 Replicas = Annotated[int, Field(ge=1, le=1000)]
 
@@ -211,6 +212,7 @@ class Settings(Section):
     retrieval: Retrieval = Retrieval()
     rerank: Rerank = Rerank()
     answering: Answering = Answering()
+    sessions: Sessions = Sessions()
     generation: Generation = Generation()
     rewriting: Rewriting = Rewriting()
     serving: Serving = Serving()
@@ -226,6 +228,8 @@ class Settings(Section):
             yield "rerank.depth", f"at most retrieval.candidates ({self.retrieval.candidates})"
         if self.answering.evidence_token_cap < self.chunking.tokens:
             yield "answering.evidence_token_cap", f"at least chunking.tokens ({self.chunking.tokens}): chunks go whole"
+        if self.sessions.turns < self.answering.history_turns:
+            yield "sessions.turns", f"at least answering.history_turns ({self.answering.history_turns})"
         if self.retrieval.dense == "gpu" and not self.serving.stages.retriever.num_gpus:
             yield "serving.stages.retriever.num_gpus", "more than 0, because retrieval.dense is gpu"
         if self.embedding.on_gpu and not self.serving.stages.retriever.num_gpus:

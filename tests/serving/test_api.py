@@ -43,7 +43,7 @@ async def test_an_answer_has_the_whole_public_shape() -> None:
     body = reply.json()
     assert reply.status_code == 200
     assert set(body) == {
-        "id", "answer", "citations", "consulted", "grounding", "status", "session", "rewrite", "index_version",
+        "id", "answer", "pool", "citations", "consulted", "grounding", "status", "session", "rewrite", "index_version",
         "trace_id", "stage_ms", "usage", "notes", "relevance",
     }  # fmt: skip
     assert body["answer"] == "The gate opens at high water [S1]."
