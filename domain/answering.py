@@ -12,9 +12,10 @@ from time import perf_counter
 
 from domain.calibration import relevance
 from domain.errors import StageFailed, TidegateError, UpstreamInterrupted
+from domain.grounding import check, ground
 from domain.naming import Naming
 from domain.packing import pack
-from domain.policies import check_question, cite, ground, join_pool, status, trigger
+from domain.policies import check_question, cite, join_pool, status, trigger
 from domain.ports import Stages
 from domain.prompt import PromptPlan, plan, recent
 from domain.sessions import check_pool, next_session, told
@@ -30,6 +31,7 @@ from domain.types import (
     Evidence,
     Failed,
     Hit,
+    OnUnsupported,
     PoolEntry,
     PoolTally,
     Query,
@@ -40,6 +42,7 @@ from domain.types import (
     Started,
     StopReason,
     Trace,
+    Unsupported,
     Usage,
 )
 
@@ -88,6 +91,7 @@ class _Run:
     stage_ms: dict[str, float] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     notes: list[str] = field(default_factory=list)
+    unsupported: tuple[Unsupported, ...] = ()
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """The main path, top to bottom."""
@@ -109,7 +113,8 @@ class _Run:
         prompt = plan(self.packed, ask.session.turns, question, rules.history_turns)
         self.took("pack", started)
 
-        self.stream = stream = AnswerStream(self.packed, self.naming)
+        withhold = rules.on_unsupported is OnUnsupported.DROP
+        self.stream = stream = AnswerStream(self.packed, self.naming, withhold)
         draft = NOTHING_FOUND
         async with aclosing(self.generate(prompt)) as pieces:
             async for piece in pieces:
@@ -231,9 +236,14 @@ class _Run:
         self, question: str, rewrite: Rewrite, stream: AnswerStream, draft: Draft, pool: tuple[PoolEntry, ...]
     ) -> Answer:
         """The answer with everything its policies decide."""
-        self.usage = draft.usage
+        self.usage, self.unsupported = draft.usage, check(stream.text, self.packed)
         if stream.dropped:
             self.notes.append(f"{stream.dropped} markers named no source and were dropped")
+        if stream.withheld:
+            self.notes.append(f"claims withheld, since what they cite does not state them: {stream.withheld}")
+        if self.unsupported:
+            self.notes.append(f"claims that the sources they cite do not state: {len(self.unsupported)}")
+        stop = StopReason.NOT_COVERED if stream.emptied and draft.stop is StopReason.END else draft.stop
         if draft.stop is StopReason.UNKNOWN:
             self.notes.append(f"unknown stop reason {draft.detail!r}")
         session = self.ask.session
@@ -241,11 +251,12 @@ class _Run:
             text=stream.text,
             citations=() if draft.stop is StopReason.FILTERED else stream.citations,
             consulted=tuple(cite(evidence, self.naming) for evidence in self.packed),
-            grounding=ground(stream.text, stream.citations, self.packed, draft.stop),
-            status=status(draft.stop, stream.text),
+            grounding=ground(stream.text, stream.citations, self.packed, stop, self.unsupported),
+            status=status(stop, stream.text),
             session=next_session(session, question, stream.text, pool, self.version, self.naming, self.rules),
             rewrite=rewrite,
             trace=self.trace(),
+            unsupported=self.unsupported,
         )
 
     def failure(self, error: TidegateError) -> Failed:
@@ -273,5 +284,6 @@ class _Run:
             usage=self.usage,
             notes=tuple(self.naming.scrub(note) for note in dict.fromkeys(self.notes)),
             dropped=self.stream.dropped if self.stream else 0,
+            unsupported=len(self.unsupported) + (self.stream.withheld if self.stream else 0),
             pool=self.tally,
         )

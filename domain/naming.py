@@ -79,11 +79,12 @@ class _Candidate:
 class Naming:
     """The forbidden terms, ready to be looked for. Never shows them: not in repr, not in an error."""
 
-    __slots__ = ("_roots", "_starter", "standin")
+    __slots__ = ("_begun", "_roots", "_starter", "standin")
 
     def __init__(self, terms: Sequence[str]) -> None:
         """Blank terms are skipped. Raises ConfigError for one without a letter, naming only its position."""
         self._roots: dict[str, list[_Term]] = {}
+        self._begun: dict[frozenset[str], tuple[_Term, ...]] = {}
         for position, text in enumerate(terms, 1):
             if not text.strip():
                 continue
@@ -107,6 +108,13 @@ class Naming:
     def __bool__(self) -> bool:
         """True when there is anything to look for."""
         return bool(self._roots)
+
+    def begun_by(self, letter: frozenset[str]) -> tuple[_Term, ...]:
+        """The terms that begin with a letter, given with its alternatives; looked up once per letter."""
+        if letter not in self._begun:
+            terms = {id(t): t for alternative in sorted(letter) for t in self._roots.get(alternative, ())}
+            self._begun[letter] = tuple(terms.values())
+        return self._begun[letter]
 
     def scrub(self, text: str) -> str:
         """`text` with every disguise of every term replaced by a neutral word; the rest is left as it is."""
@@ -199,8 +207,7 @@ class Scrubber:
                     continue
                 candidate.at += 1
                 alive.append(candidate)
-            begun = {id(t): t for alternative in sorted(letter) for t in self._naming._roots.get(alternative, ())}
-            alive.extend(_Candidate(term, position) for term in begun.values())
+            alive.extend([_Candidate(term, position) for term in self._naming.begun_by(letter)])
             self._candidates = [c for c in alive if not self._complete(c, position + 1)]
 
     def _complete(self, candidate: _Candidate, end: int) -> bool:

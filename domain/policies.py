@@ -1,7 +1,7 @@
-"""The rules of an answer as pure functions: question, trigger, pool, citation, grounding, status.
+"""The rules of an answer as pure functions: question, trigger, pool, citation, status.
 
 Every number arrives in `Rules`; nothing here reads settings, clocks or networks. The name guard has a file of its own
-(naming.py), and so has the work on a stream (streaming.py).
+(naming.py), and so have grounding (grounding.py) and the work on a stream (streaming.py).
 """
 
 import re
@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from domain.errors import BadRequest, TooLong
+from domain.grounding import MARKERS
 from domain.naming import Naming
-from domain.types import Citation, Evidence, Grounding, Hit, PoolEntry, Rules, Status, StopReason
+from domain.types import Citation, Evidence, Hit, PoolEntry, Rules, Status, StopReason
 
 # ---------------------------------------------------------------------------------------------- the question
 
@@ -177,77 +178,7 @@ def safe_uri(uri: str, naming: Naming) -> str:
     return uri if absolute or relative else ""
 
 
-# ---------------------------------------------------------------------------------------------- grounding, status
-
-_FENCE = re.compile(r"(`{3,}|~{3,})[^`]*$")
-_SPAN = re.compile(r"(?<!`)(`{1,4})(?!`)[^\n]*?(?<!`)\1(?!`)")
-_MARKERS = re.compile(r"\[(S\d+)\]")
-# A sentence ends with its stop, the quotes that close it and the markers that follow it. A full stop before a small
-# letter or a digit, after a single letter or after a common title is an abbreviation; a line that goes on in small
-# letters was only wrapped.
-_SENTENCE_END = re.compile(
-    r"(?<![\s.(]\w)(?<!\b(?:Dr|Mr|Ms|St|vs|Co))(?<!\b(?:Mrs|Inc|Ltd|Fig|Vol))"
-    r"[.!?\u2026]+[\"'\u201d\u2019)*_]*(?:\s*\[S\d+\])*(?=\s+[^\sa-z0-9]|\s*$)"
-    r"|[\u3002\uff01\uff1f]+[\"'\u201d\u2019\u300d\uff09)]*(?:\s*\[S\d+\])*"
-    r"|\n+(?![a-z])"
-)
-_ENDED = re.compile(r"[.!?\u2026\u3002\uff01\uff1f\]][\"'\u201d\u2019)*_\s]*$")
-_CUT = frozenset({StopReason.LENGTH, StopReason.CONTEXT_FULL, StopReason.TOOL, StopReason.UNKNOWN})
-
-
-def ground(text: str, citations: Sequence[Citation], packed: Sequence[Evidence], stop: StopReason) -> Grounding:
-    """How much of the visible `text` rests on cited evidence, by rule.
-
-    UNGROUNDED: no evidence, no marker that resolved, or text that a filter put there. GROUNDED: every sentence that
-    claims something carries a resolved marker. PARTIAL: some do not. Headings, questions, code and lead-ins that end
-    with a colon claim nothing; a sentence cut off by a limit is not held against the others. This says where claims
-    point, not whether they are right: that is measured in eval/.
-    """
-    if not packed or not citations or stop is StopReason.FILTERED:
-        return Grounding.UNGROUNDED
-    sids = {citation.sid for citation in citations}
-    claims = _claims(text)
-    if stop in _CUT and claims and not _ENDED.search(claims[-1]):
-        claims.pop()
-    backed = [not sids.isdisjoint(_MARKERS.findall(claim)) for claim in claims]
-    return Grounding.GROUNDED if all(backed) else Grounding.PARTIAL
-
-
-def _claims(text: str) -> list[str]:
-    """The sentences that claim something, each with the markers that follow it."""
-    return [sentence for sentence in prose_sentences(text) if claims_something(sentence)]
-
-
-def prose_sentences(text: str) -> list[str]:
-    """The sentences outside of code and headings, each with the markers that follow it; blank ones are left out."""
-    prose = _prose(text)
-    sentences, start = [], 0
-    for end in _SENTENCE_END.finditer(prose):
-        sentences.append(prose[start : end.end()])
-        start = end.end()
-    sentences.append(prose[start:])
-    return [sentence for sentence in sentences if sentence.strip()]
-
-
-def _prose(text: str) -> str:
-    """The text without code and headings."""
-    lines, fence = [], ""
-    for line in text.split("\n"):
-        bare = line.strip(" \t>")
-        if fence:
-            fence = "" if bare.startswith(fence) and not bare.strip(fence[0]) else fence
-        elif opened := _FENCE.match(bare):
-            fence = opened[1]
-        elif not bare.startswith("#"):
-            lines.append(_SPAN.sub("", line))
-    return "\n".join(lines)
-
-
-def claims_something(sentence: str) -> bool:
-    """False for a sentence without a word, for a question, and for a lead-in that ends with a colon."""
-    words = _MARKERS.sub("", sentence).strip().strip("*_ ")
-    return any(char.isalpha() for char in words) and not words.endswith(("?", ":", "\uff1f", "\uff1a"))
-
+# ---------------------------------------------------------------------------------------------- status
 
 _STATUS = {
     StopReason.END: Status.COMPLETE,
@@ -263,6 +194,6 @@ _STATUS = {
 def status(stop: StopReason, text: str) -> Status:
     """How the answer ended. A normal end with nothing to show is REFUSED: a blank answer is never a success."""
     ended = _STATUS[stop]
-    if ended is Status.COMPLETE and all(unseen(char) for char in _MARKERS.sub("", text)):
+    if ended is Status.COMPLETE and all(unseen(char) for char in MARKERS.sub("", text)):
         return Status.REFUSED
     return ended

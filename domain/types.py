@@ -240,6 +240,13 @@ class Ask:
     deeper: bool = False
 
 
+class OnUnsupported(StrEnum):
+    """What becomes of a sentence that its sources do not state: shown and named, or held back and not shown."""
+
+    FLAG = "flag"
+    DROP = "drop"
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """Every number and list a policy uses. They arrive from settings; no policy holds a number of its own.
@@ -261,6 +268,7 @@ class Rules:
     session_turns: int
     session_chars: int
     calibration: "Calibration | None" = None
+    on_unsupported: OnUnsupported = OnUnsupported.FLAG
 
 
 # ---------------------------------------------------------------------------------------------- answering
@@ -342,6 +350,15 @@ class Grounding(StrEnum):
     UNGROUNDED = "ungrounded"
 
 
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """A sentence that cites, without its markers, and what it states that none of the cited passages states."""
+
+    text: str
+    sids: tuple[str, ...]
+    lacking: tuple[str, ...]
+
+
 class Status(StrEnum):
     """How the answer ended. Values, not moods: only COMPLETE may be scored as a whole answer."""
 
@@ -381,6 +398,7 @@ class Trace:
     pool: PoolTally = PoolTally()
     notes: tuple[str, ...] = ()  # every degradation: what fell back, and why
     dropped: int = 0  # markers that named nothing which was supplied, and were not shown
+    unsupported: int = 0  # sentences that their sources do not state, shown or not
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,6 +413,7 @@ class Answer:
     session: Session
     rewrite: Rewrite
     trace: Trace
+    unsupported: tuple[Unsupported, ...] = ()  # of the sentences shown
 
 
 # ---------------------------------------------------------------------------------------------- answer events

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean
 
-from domain.policies import claims_something, prose_sentences
+from domain.grounding import claims_something, prose_sentences
+from domain.support import supports
 from eval.client import Body
 from eval.observed import Observed
 from eval.ranking import contains
-from eval.support import supports
 
 
 @dataclass(frozen=True, slots=True)

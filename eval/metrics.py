@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 
 from domain.errors import ConfigError
+from domain.specifics import WORD
 from domain.types import Grounding, Status
 from eval.abstention import abstention, abstention_precision, no_over_refusal
 from eval.citations import (
@@ -24,7 +25,6 @@ from eval.citations import (
 from eval.client import Failure
 from eval.observed import Observed
 from eval.ranking import evidence_recall, full_chain_recall, mrr, ndcg, recall
-from eval.specifics import WORD
 
 
 def answer_correctness(observed: Observed) -> float | None:
@@ -49,6 +49,19 @@ def grounded(observed: Observed) -> float | None:
     if isinstance(observed.response, Failure):
         return 0.0
     return None if observed.abstained else float(observed.response["grounding"] == Grounding.GROUNDED)
+
+
+def supported(observed: Observed) -> float | None:
+    """On answers the service did not decline: 1 when every sentence says only what the passages it cites state.
+
+    By the service's own rule for numbers, dates, identifiers and names. A reply that says nothing of it is not
+    eligible: it comes from before the rule.
+    """
+    if isinstance(observed.response, Failure):
+        return 0.0
+    if observed.abstained or "unsupported" not in observed.response:
+        return None
+    return float(not observed.response["unsupported"])
 
 
 def success(observed: Observed) -> float | None:
@@ -113,6 +126,7 @@ PLAIN: dict[str, Callable[[Observed], float | None]] = {
     "no_over_refusal": no_over_refusal,
     "answered": answered,
     "grounded": grounded,
+    "supported": supported,
     "success": success,
     "within_slo": within_slo,
     "within_cost": within_cost,

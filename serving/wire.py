@@ -46,6 +46,9 @@ def answer_json(answer: Answer) -> Json:
             "cache_write_tokens": trace.usage.cache_write_tokens,
         },
         "notes": list(trace.notes),
+        "unsupported": [
+            {"text": one.text, "markers": list(one.sids), "lacking": list(one.lacking)} for one in answer.unsupported
+        ],
     }
 
 

@@ -17,8 +17,8 @@ from tidegate.section import Folder, Name, Seconds, Section, Share
 RANKED = ("recall", "ndcg", "mrr", "evidence_recall", "full_chain_recall")  # written with a cutoff: recall@6
 PLAIN = (
     "citation_precision", "citation_recall", "sentence_citation_precision", "sentence_citation_recall",
-    "answer_correctness", "abstention", "abstention_precision", "no_over_refusal", "answered", "grounded", "success",
-    "within_slo", "within_cost",
+    "answer_correctness", "abstention", "abstention_precision", "no_over_refusal", "answered", "grounded",
+    "supported", "success", "within_slo", "within_cost",
 )  # fmt: skip
 DIMENSIONS = ("slice", "type", "hops", "source", "persona", "tenant")
 

@@ -232,6 +232,8 @@ function noteOn(told) {
     interrupted: "The answer was interrupted; it is not whole.",
   }[told.status];
   if (said) return said;
+  const wrong = (told.unsupported || []).map((one) => `“${one.lacking.join("”, “")}” (${one.markers.join(", ")})`);
+  if (wrong.length) return `The cited sources do not state ${wrong.join("; ")}.`;
   if (told.grounding === "ungrounded") return "No source supports this: it is the model's own view.";
   if (told.grounding === "partial") return "Only a part of this rests on cited sources.";
   return "";

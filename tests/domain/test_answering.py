@@ -17,6 +17,7 @@ from domain.errors import (
 )
 from domain.naming import Naming
 from domain.ports import Generator, Reranker, Stages
+from domain.streaming import ALL_WITHHELD
 from domain.types import (
     Answer,
     Ask,
@@ -27,6 +28,7 @@ from domain.types import (
     Failed,
     Grounding,
     Mode,
+    OnUnsupported,
     PoolEntry,
     Query,
     Retrieval,
@@ -41,6 +43,7 @@ from domain.types import (
     StopReason,
     TextDelta,
     Turn,
+    Unsupported,
     Usage,
 )
 from tests.fakes import (
@@ -115,6 +118,31 @@ async def test_a_grounded_answer_is_complete_and_names_what_was_consulted() -> N
     assert (given.grounding, given.status) == (Grounding.GROUNDED, Status.COMPLETE)
     assert [c.label for c in given.citations] == ["Tide tables"]
     assert [c.sid for c in given.consulted] == ["S1", "S2"]
+
+
+async def test_a_claim_that_its_source_does_not_state_is_shown_and_named() -> None:
+    generator = ScriptedGenerator(("At six [S1]. It costs 40 euros [S1].",))
+    given = await answered(ask("When?"), stages(generator=generator))
+    assert given.text == "At six [S1]. It costs 40 euros [S1]."
+    assert given.unsupported == (Unsupported("It costs 40 euros.", ("S1",), ("40 euros",)),)
+    assert (given.grounding, given.status, given.trace.unsupported) == (Grounding.PARTIAL, Status.COMPLETE, 1)
+    assert "claims that the sources they cite do not state: 1" in given.trace.notes
+
+
+async def test_where_rules_say_so_it_is_not_shown_and_counted() -> None:
+    generator = ScriptedGenerator(("At six [S1]. It costs 40 euros [S2]. Do", "ne."))
+    rules = replace(RULES, on_unsupported=OnUnsupported.DROP)
+    given = await answered(ask("When?"), stages(generator=generator), rules)
+    assert (given.text, given.unsupported, given.trace.unsupported) == ("At six [S1]. Done.", (), 1)
+    assert [citation.sid for citation in given.citations] == ["S1"]
+    assert given.session.turns[-1].text == given.text
+
+
+async def test_an_answer_of_such_claims_alone_is_one_that_the_library_does_not_cover() -> None:
+    rules = replace(RULES, on_unsupported=OnUnsupported.DROP)
+    generator = ScriptedGenerator(("It costs 40 euros [S1].",))
+    given = await answered(ask("When?"), stages(generator=generator), rules)
+    assert (given.text, given.status, given.grounding) == (ALL_WITHHELD, Status.NO_SOURCES, Grounding.UNGROUNDED)
 
 
 async def test_without_evidence_the_model_is_not_asked_and_the_answer_says_so() -> None:

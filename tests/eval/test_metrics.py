@@ -167,6 +167,15 @@ def test_the_cost_of_an_answer_counts_every_class_of_tokens_at_its_price() -> No
     assert PLAIN["within_cost"](Observed(QUESTION, answer(usage=SPENT))) is None
 
 
+def test_supported_is_what_the_service_found_in_its_own_sentences() -> None:
+    wrong = {"text": "It holds 9 kg.", "markers": ["S1"], "lacking": ["9 kg"]}
+    assert value("supported", QUESTION, answer(unsupported=[])) == 1
+    assert value("supported", QUESTION, answer(unsupported=[wrong])) == 0
+    assert value("supported", QUESTION, answer(status="no_sources", unsupported=[])) is None
+    assert value("supported", QUESTION, answer()) is None  # from a service that does not check
+    assert value("supported", QUESTION, Failure("timeout", "")) == 0
+
+
 def test_grounded_is_the_services_word_about_answers_it_gave() -> None:
     assert value("grounded", QUESTION, answer()) == 1
     assert value("grounded", QUESTION, answer(grounding="partial")) == 0

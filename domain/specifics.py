@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
-from eval.spellings import MONTHS, ONES, SPELLED, TEENS, TENS, TIMES, UNITS
+from domain.spellings import MONTHS, ONES, SPELLED, TEENS, TENS, TIMES, UNITS
 
 Day = tuple[int | None, int | None, int | None]  # year, month, day; None is not stated
 
@@ -66,6 +66,22 @@ def stated(text: str) -> Stated:
     words = " ".join([*rest, plain[end:]])
     units = frozenset(UNITS[word] for word in _UNIT_WORD.findall(words.casefold()) if word in UNITS)
     return Stated(tuple(dict.fromkeys(specifics)), frozenset(_keys(words)), units)
+
+
+def spelled(text: str) -> dict[Specific, str]:
+    """The specifics of `text`, each with its first spelling there."""
+    plain = _HYPHENS.sub("-", unicodedata.normalize("NFKC", text))
+    found: dict[Specific, str] = {}
+    for match in _SPECIFIC.finditer(plain):
+        for specific in _specifics(match):
+            found.setdefault(specific, match.group().strip())
+    return found
+
+
+def veiled(text: str) -> str:
+    """`text` with zeros in place of its specifics: what is left are words."""
+    plain = _HYPHENS.sub("-", unicodedata.normalize("NFKC", text))
+    return _SPECIFIC.sub(lambda match: "0" * len(match[0]) if _specifics(match) else match[0], plain)
 
 
 def states(there: Stated, specific: Specific) -> bool:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eval.specifics import Date, Identifier, Number, stated, states
+from domain.specifics import Date, Identifier, Number, stated, states
 
 
 def says(passage: str, claim: str) -> bool:
