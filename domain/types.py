@@ -295,6 +295,7 @@ class Usage:
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+    measured: bool = True
 
 
 class StopReason(StrEnum):
@@ -303,7 +304,6 @@ class StopReason(StrEnum):
     END = "end"
     LENGTH = "length"
     CONTEXT_FULL = "context_full"
-    measured: bool = True
     FILTERED = "filtered"
     NOT_COVERED = "not_covered"
     TOOL = "tool"

@@ -7,11 +7,16 @@ a model says. A rewrite is only ever searched for, never shown as an answer.
 import json
 import re
 from collections.abc import Sequence
+from unicodedata import category
 
 from domain.types import Query, Rewrite, RewriteStatus, Role, Turn
 from generation.terms import Kind, Term, terms
 
 # ---------------------------------------------------------------------------------------------- rules
+
+# Measured on conversations of people (docs/benchmarks.md): more of the replies finds more where a conversation stays
+# with its subject, and less where it does not.
+REPLIES, READ_CHARS, NAMES, WORDS = 2, 600, 4, 4
 
 
 class RulesRewriter:
@@ -54,12 +59,19 @@ def standalone(question: str, history: Sequence[Turn], lookback: int = 3) -> str
     """The question with what it leaves unsaid: `and its oil?` after `What about pump P3?` is `pump P3 oil?`.
 
     A question that has a subject of its own and refers to nothing comes back as it is, and so does one whose subject
-    cannot be found. `What about P4?` keeps what was asked about P3.
+    cannot be found. `What about P4?` keeps what was asked about P3. Where no question named anything, what the replies
+    spoke of is added. Identifiers of the question are always in what comes back.
     """
     own = terms(question)
     if not _depends(question, own):
         return question
-    for turn in [turn for turn in reversed(history) if turn.role is Role.USER][:lookback]:
+    text = _carried_in(question, own, [turn for turn in reversed(history) if turn.role is Role.USER][:lookback])
+    return text if any(term.entity for term in terms(text)) else " ".join([text, *_told(text, history)])
+
+
+def _carried_in(question: str, own: Sequence[Term], asked: Sequence[Turn]) -> str:
+    """The question with the subject of the latest of these questions that has one."""
+    for turn in asked:
         earlier = terms(turn.text)
         has_entity = any(term.entity for term in own) and not _PRONOUN.search(question)
         carried = [term for term in earlier if term.entity != has_entity and term not in own]
@@ -70,6 +82,17 @@ def standalone(question: str, history: Sequence[Turn], lookback: int = 3) -> str
         if phrase:
             return _insert(question, phrase)
     return question
+
+
+def _told(text: str, history: Sequence[Turn]) -> list[str]:
+    """What the latest replies spoke of and `text` does not: a few names first, then a few words of the last reply."""
+    latest = [turn.text for turn in reversed(history) if turn.role is Role.ASSISTANT][:REPLIES]
+    replies = [terms(_MARKER.sub("", reply[:READ_CHARS])) for reply in latest]
+    known = {key for term in terms(text) for key in term.keys}
+    new = [[term for term in reply if not known.issuperset(term.keys)] for reply in replies]
+    names = dict.fromkeys(term.shown for reply in new for term in reply if term.entity)
+    words = dict.fromkeys(term.shown for reply in new[:1] for term in reply)
+    return list(dict.fromkeys([*list(names)[:NAMES], *list(words)[:WORDS]]))
 
 
 def with_keywords(query: Query) -> Query:
@@ -126,8 +149,8 @@ def accept(question: str, history: Sequence[Turn], raw: str, max_chars: int = 30
 
     `same_words` False is for paraphrases: other ordinary words are the point there, new names still are not.
 
-    Quotes around it are taken off. An identifier of the question that got lost is appended: it is often the only
-    word that finds the passage.
+    Quotes around it are taken off. An identifier or a number of the question that got lost is appended: it is often
+    the only word that finds the passage.
     """
     text = _unwrap(raw)
     reason = _malformed(text, max_chars) or _astray(question, history, text, same_words)
@@ -136,7 +159,7 @@ def accept(question: str, history: Sequence[Turn], raw: str, max_chars: int = 30
     if text.casefold() == question.strip().casefold():
         return Rewrite(Query(question), RewriteStatus.UNCHANGED)
     kept = {key for term in terms(text) for key in term.keys}
-    lost = [t.shown for t in terms(question) if t.kind is Kind.IDENTIFIER and not kept.issuperset(t.keys)]
+    lost = [t.shown for t in terms(question) if t.kind in _LITERAL and not kept.issuperset(t.keys)]
     return Rewrite(Query(" ".join([text, *lost])), RewriteStatus.USED)
 
 
@@ -145,7 +168,7 @@ def _unwrap(raw: str) -> str:
     if text.startswith("{"):
         try:
             said = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):  # nested deeper than anybody means it
             return text
         inner = next(iter(said.values()), "") if isinstance(said, dict) and len(said) == 1 else ""
         text = inner.strip() if isinstance(inner, str) else text
@@ -158,7 +181,7 @@ def _malformed(text: str, max_chars: int) -> str:
     """What is wrong with the form of a rewrite, or nothing."""
     if not text:
         return "the rewrite is empty"
-    if text[0] in "{[<`":
+    if text[0] in "{[<`*" or any(category(char) in ("Cc", "Cf", "Cs", "Cn", "Co") for char in text.replace("\n", " ")):
         return "the rewrite is not plain text"
     if _REFUSES.match(text):
         return "the rewriter refused"
@@ -183,8 +206,14 @@ def _astray(question: str, history: Sequence[Turn], text: str, same_words: bool)
     return "the rewrite is about something else" if not said or (same_words and strayed) else ""
 
 
-_CONTINUES = re.compile(r"^\s*(?:(?:and|but|so|okay|ok|also|then|or|what about|how about)\b[\s,]*)+", re.I)
-_PRONOUN = re.compile(r"\b(?:its|it|their|theirs|they|them|his|him|he|hers|her|she)\b|[它他她]们?", re.I)
+_MARKER = re.compile(r"\[S\d+\]")
+_LITERAL = (Kind.IDENTIFIER, Kind.NUMBER)
+# A word that is a part of an identifier (IT-7, so.py) is no word.
+_ALONE = r"(?![\w#+]|[-./@:]\w)"
+_CONTINUES = re.compile(rf"^\s*(?:(?:and|but|so|okay|ok|also|then|or|what about|how about){_ALONE}[\s,]*)+", re.I)
+_PRONOUN = re.compile(
+    rf"(?<![\w#+])(?<!\w[-./@:])(?:its|it|their|theirs|they|them|his|him|he|hers|her|she){_ALONE}|[它他她]们?", re.I
+)
 _POINTS_BACK = re.compile(
     r"\b(?:the (?:same|other|former|latter)|this|these|those|that one|ones?)\b|那个|"
     r"^(?:why|when|where|who|how|since when|how (?:much|many|long|often))\s*\?*$",

@@ -26,6 +26,7 @@ from tidegate import (
     bench_rerank,
     bench_rerank_load,
     bench_retrieve,
+    bench_rewriting,
     bench_scaling,
     build,
     calibrate,
@@ -212,6 +213,10 @@ VERBS: Verbs = {
     "bench rerank-load": (bench_rerank_load.rerank_load, "tidegate bench rerank-load --device cuda --json"),
     "bench build": (bench_build.build, "tidegate bench build --documents 1000 --json"),
     "bench retrieve": (bench_retrieve.retrieve, "tidegate bench retrieve --chunks 5000,50000 --plot growth.png"),
+    "bench rewriting": (
+        bench_rewriting.rewriting,
+        "tidegate bench rewriting --beir ./canard-dev --questions 300 --json",
+    ),
     "bench scaling": (bench_scaling.scaling, "tidegate bench scaling --chunks 5000 --json"),
     "config show": (config.show, "tidegate config show retrieval --set retrieval.k1=1.2"),
     "config check": (config.check, "tidegate config check --config examples/tidegate.yaml"),

@@ -1,9 +1,18 @@
 """The rules of follow-ups and the checks on anybody's rewrite."""
 
-import pytest
+from collections.abc import Sequence
 
-from domain.types import Query, Rewrite, RewriteStatus, Turn
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.answering import answer, outcome
+from domain.naming import Naming
+from domain.ports import Stages
+from domain.types import Done, Query, Rewrite, RewriteStatus, Session, Turn
 from generation.rewriting import RulesRewriter, accept, standalone, with_keywords
+from generation.terms import Kind, terms
+from tests.fakes import RULES, FakeRetriever, FakeRewriter, ScriptedGenerator, ask, chunk, hits
 from tests.generation.evidence import assistant, user
 
 P3 = (user("What is the limit of pump P3?"), assistant("40 bar [S1]."))
@@ -83,3 +92,88 @@ def test_identifiers_of_the_question_survive_a_rewrite() -> None:
 
 def test_repeating_the_question_is_no_rewrite() -> None:
     assert accept("What oil?", P3, "what oil?").status is RewriteStatus.UNCHANGED
+
+
+# ---------------------------------------------------------------------------------------------- whatever a model says
+
+OIL = "and its oil?"
+PLAYED = {  # what the rewriter said -> what is searched for
+    "": OIL,
+    "   ": OIL,
+    "\u200b\u2060": OIL,
+    "I'm sorry, I can't help with that.": OIL,
+    "Sure! Here is the rewritten query:\n\nwhat is the oil grade": OIL,
+    '{"rewrite": ': OIL,
+    '{"a":' * 5000: OIL,
+    '{"query": "what oil \\ud800 does pump P3 need?"}': OIL,
+    "what oil\x00 does pump P3 need?": OIL,
+    "**what oil does pump P3 need?**": OIL,
+    "The oil grade for pump P3 is ISO 46.": OIL,
+    '"what oil does pump P3 need?"': "what oil does pump P3 need?",
+    "x " * 5000: OIL,
+}
+
+
+@pytest.mark.parametrize("said", PLAYED, ids=lambda said: repr(said[:24]))
+async def test_whatever_a_rewriter_says_the_answer_is_found_with_a_sound_query_and_is_not_what_it_said(
+    said: str,
+) -> None:
+    class Playing(FakeRewriter):
+        async def rewrite(self, question: str, history: Sequence[Turn]) -> Rewrite:
+            return accept(question, history, said)
+
+    retriever = FakeRetriever(hits(chunk("pump#0", "Pump P3 takes oil of grade 46.")))
+    stages = Stages(Playing(), retriever, None, ScriptedGenerator())
+    end = await outcome(answer(ask(OIL, session=Session("s1", P3)), stages, RULES, Naming(())))
+    assert isinstance(end, Done)
+    reply = end.answer
+    assert (retriever.asked[0][0].text, reply.rewrite.query.text) == (PLAYED[said], PLAYED[said])
+    assert reply.rewrite.status is (RewriteStatus.FALLBACK if PLAYED[said] == OIL else RewriteStatus.USED)
+    assert bool(reply.rewrite.reason) == (reply.rewrite.status is RewriteStatus.FALLBACK)
+    assert reply.text == "It is so [S1]."
+
+
+IDENTIFIERS = st.from_regex(
+    r"(?:[A-Z]{2,5}[-_][0-9]{1,4}|ERR_[A-Z]{3,8}|[a-z]{2,4}\.[a-z0-9]{1,3}[0-9]|v[0-9]\.[0-9]{1,2})", fullmatch=True
+)
+AROUND = st.sampled_from(
+    [
+        "what about {}?",
+        "and {}?",
+        "it and {}?",
+        "{} is it broken?",
+        "So {}",
+        "does it need {}",
+        "why {}?",
+        "{}",
+        "他的{}？",
+    ]
+)
+
+
+def _named(text: str) -> set[str]:
+    return {key for term in terms(text) if term.kind is Kind.IDENTIFIER for key in term.keys}
+
+
+@given(identifier=IDENTIFIERS | st.sampled_from(["IT-7", "so.py3", "or_1", "HE-12", "it.x9", "P3"]), around=AROUND)
+@settings(deadline=None, max_examples=150)
+def test_every_identifier_of_a_question_is_in_what_is_searched_for(identifier: str, around: str) -> None:
+    question = around.format(identifier)
+    for history in (P3, (user("hello"), assistant("Ada Holm runs Northwind [S1].")), ()):
+        assert _named(question) <= _named(standalone(question, history))
+        for said in ("what is the limit of pump P3?", identifier.lower(), question, "who runs Northwind?", ""):
+            assert _named(question) <= _named(accept(question, history, said).query.text)
+
+
+def test_a_part_of_an_identifier_is_no_pronoun_and_no_continuation() -> None:
+    assert standalone("and IT-7?", P3) == "IT-7 limit pump?"
+    assert "SO-7" in standalone("SO-7 oil?", P3)
+
+
+def test_where_no_question_named_anything_the_replies_are_read() -> None:
+    history = (user("where was he born?"), assistant("Kurt Vonnegut was born in Indianapolis [S1]."))
+    alone = standalone("who were his parents?", history)
+    assert "Kurt Vonnegut" in alone
+    assert "Indianapolis" in alone
+    assert alone.startswith("who were")
+    assert "S1" not in alone
