@@ -14,7 +14,7 @@ from typing import Any
 from domain.errors import ConfigError
 from domain.naming import Naming
 from domain.ports import Embedder, Generator, PairScorer, Reranker, Rewriter, Stages
-from domain.types import Rules, Scope
+from domain.types import OnUnsupported, Rules, Scope
 from retrieval.index import HybridIndex
 from retrieval.library import Library
 from retrieval.registry import FolderRegistry
@@ -237,6 +237,7 @@ def make_rules(settings: Settings) -> Rules:
         history_turns=chosen.history_turns,
         evidence_token_cap=chosen.evidence_token_cap,
         max_question_chars=chosen.max_question_chars,
+        on_unsupported=OnUnsupported(settings.citations.unsupported),
         session_turns=settings.sessions.turns,
         session_chars=settings.sessions.chars,
         calibration=make_calibration(settings),

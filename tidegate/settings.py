@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from tidegate.section import Folder, Name, Names, Seconds, Section, Share
+from tidegate.settings_citations import Citations
 from tidegate.settings_embedding import Embedding
 from tidegate.settings_generation import Generation, Rewriting
 from tidegate.settings_release import Canary, Evaluation, Tracking
@@ -212,6 +213,7 @@ class Settings(Section):
     retrieval: Retrieval = Retrieval()
     rerank: Rerank = Rerank()
     answering: Answering = Answering()
+    citations: Citations = Citations()
     sessions: Sessions = Sessions()
     generation: Generation = Generation()
     rewriting: Rewriting = Rewriting()
