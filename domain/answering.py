@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from domain.calibration import relevance
+from domain.costs import cost_usd
 from domain.errors import StageFailed, TidegateError, UpstreamInterrupted
 from domain.grounding import check, ground
 from domain.naming import Naming
@@ -90,6 +91,7 @@ class _Run:
     tally: PoolTally = field(default_factory=PoolTally)
     stage_ms: dict[str, float] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = None  # nobody knows what a reply cost that did not end
     notes: list[str] = field(default_factory=list)
     unsupported: tuple[Unsupported, ...] = ()
 
@@ -237,6 +239,7 @@ class _Run:
     ) -> Answer:
         """The answer with everything its policies decide."""
         self.usage, self.unsupported = draft.usage, check(stream.text, self.packed)
+        self.cost_usd = cost_usd(draft.usage, self.rules.prices)
         if stream.dropped:
             self.notes.append(f"{stream.dropped} markers named no source and were dropped")
         if stream.withheld:
@@ -282,6 +285,7 @@ class _Run:
             packed=tuple(self.naming.scrub(evidence.chunk.id) for evidence in self.packed),
             stage_ms=tuple((stage, round(ms, 3)) for stage, ms in self.stage_ms.items()),
             usage=self.usage,
+            cost_usd=self.cost_usd,
             notes=tuple(self.naming.scrub(note) for note in dict.fromkeys(self.notes)),
             dropped=self.stream.dropped if self.stream else 0,
             unsupported=len(self.unsupported) + (self.stream.withheld if self.stream else 0),

@@ -60,7 +60,8 @@ class Evaluation:
 
     `measured_at` is ISO 8601 and part of the identity: the same binding measured again later is another evaluation.
     `metrics` is metric -> slice -> estimate, `curves` version -> cutoff -> recall, `floors` metric -> least mean.
-    `parameters` is whatever else should stand beside it: settings, seed, number of questions.
+    `parameters` is whatever else should stand beside it: settings, seed, number of questions. `totals` has what is said
+    of the whole set and of no single question, like a cost; what was not measured is not in it.
     """
 
     binding: Binding
@@ -72,6 +73,7 @@ class Evaluation:
     curves: Mapping[str, Mapping[int, Estimate]] = field(default_factory=dict)
     floors: Mapping[str, float] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
+    totals: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def id(self) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from domain.calibration import Calibration
+    from domain.costs import Prices
 
 # ---------------------------------------------------------------------------------------------- who is asking
 
@@ -269,6 +270,7 @@ class Rules:
     session_chars: int
     calibration: "Calibration | None" = None
     on_unsupported: OnUnsupported = OnUnsupported.FLAG
+    prices: "Prices | None" = None
 
 
 # ---------------------------------------------------------------------------------------------- answering
@@ -399,6 +401,7 @@ class Trace:
     notes: tuple[str, ...] = ()  # every degradation: what fell back, and why
     dropped: int = 0  # markers that named nothing which was supplied, and were not shown
     unsupported: int = 0  # sentences that their sources do not state, shown or not
+    cost_usd: float | None = None  # of the generating model; None: not measured
 
 
 @dataclass(frozen=True, slots=True)

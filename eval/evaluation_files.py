@@ -117,6 +117,7 @@ def _evaluation(plain: Mapping[str, Any]) -> Evaluation:
         },
         floors=plain["floors"],
         parameters=plain["parameters"],
+        totals=plain.get("totals", {}),  # a file from before there were totals has none
     )
 
 

@@ -10,11 +10,12 @@ their cutoff, `recall@6`. Where sentences and passages are compared is citations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
+from domain import costs
 from domain.errors import ConfigError
 from domain.specifics import WORD
-from domain.types import Grounding, Status
+from domain.types import Grounding, Status, Usage
 from eval.abstention import abstention, abstention_precision, no_over_refusal
 from eval.citations import (
     citation_precision,
@@ -91,16 +92,22 @@ def cost_usd(observed: Observed) -> float | None:
 
     None for a failure, whose reply does not say what was spent, and without prices.
     """
-    limits = observed.limits
-    if isinstance(observed.response, Failure) or limits is None:
+    usage = used(observed)
+    return None if usage is None or observed.limits is None else costs.cost_usd(usage, observed.limits.prices)
+
+
+def used(observed: Observed) -> Usage | None:
+    """The tokens of the answer by class; None for a failure, whose reply does not say what was spent."""
+    if isinstance(observed.response, Failure):
         return None
-    used: Mapping[str, int] = observed.response["usage"]
-    return (
-        used["input_tokens"] * limits.input_usd
-        + used["output_tokens"] * limits.output_usd
-        + used["cache_read_tokens"] * limits.cache_read_usd
-        + used["cache_write_tokens"] * limits.cache_write_usd
-    ) / 1_000_000
+    told = observed.response["usage"]
+    return Usage(
+        input_tokens=told["input_tokens"],
+        output_tokens=told["output_tokens"],
+        cache_read_tokens=told["cache_read_tokens"],
+        cache_write_tokens=told["cache_write_tokens"],
+        measured=told.get("measured", True),  # a reply from before that was told has counts
+    )
 
 
 def _words(text: str) -> str:

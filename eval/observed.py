@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from domain.costs import Prices
 from domain.types import Status
 from eval.client import Body, Failure
 from eval.questions import Question
@@ -10,14 +11,11 @@ from eval.questions import Question
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a good answer takes at most, and what a million tokens of each class cost, in dollars."""
+    """What a good answer takes at most, and what tokens cost, where that is known."""
 
     slo_ms: float
     cost_cap_usd: float
-    input_usd: float = 0.0
-    output_usd: float = 0.0
-    cache_read_usd: float = 0.0
-    cache_write_usd: float = 0.0
+    prices: Prices | None = None
 
 
 @dataclass(frozen=True, slots=True)

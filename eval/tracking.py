@@ -268,7 +268,7 @@ def _metrics(evaluation: Evaluation) -> dict[str, float]:
     for difference in evaluation.differences:
         name = metric_name(difference.metric, difference.slice)
         numbers |= _numbers(f"difference/{name}", difference.estimate)
-    return numbers
+    return {**evaluation.totals, **numbers}
 
 
 def _numbers(name: str, estimate: Estimate) -> dict[str, float]:

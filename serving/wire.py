@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from domain.costs import cache_read_share
 from domain.naming import Naming
 from domain.policies import safe_uri
 from domain.releases import IndexVersion
@@ -44,7 +45,10 @@ def answer_json(answer: Answer) -> Json:
             "output_tokens": trace.usage.output_tokens,
             "cache_read_tokens": trace.usage.cache_read_tokens,
             "cache_write_tokens": trace.usage.cache_write_tokens,
+            "measured": trace.usage.measured,
+            "cache_read_share": cache_read_share(trace.usage),
         },
+        "cost_usd": trace.cost_usd,
         "notes": list(trace.notes),
         "unsupported": [
             {"text": one.text, "markers": list(one.sids), "lacking": list(one.lacking)} for one in answer.unsupported

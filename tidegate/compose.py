@@ -241,6 +241,7 @@ def make_rules(settings: Settings) -> Rules:
         session_turns=settings.sessions.turns,
         session_chars=settings.sessions.chars,
         calibration=make_calibration(settings),
+        prices=settings.costs.of(settings.generation.model),
     )
 
 

@@ -42,6 +42,7 @@ def evaluation(
         curves={measured.scorecard.version: _curve(measured, settings) for measured in both},
         floors={gate.metric: gate.floor for gate in gates if gate.floor is not None and not gate.slice},
         parameters=_parameters(settings, candidate),
+        totals={name: value for name, value in summary(settings, candidate).items() if value is not None},
     )
 
 
@@ -49,21 +50,25 @@ def summary(settings: "Settings", measured: Measured) -> dict[str, float | None]
     """What is said of a whole set and of no single question; None is not measured.
 
     `over_refusal` is the share of the answerable questions that were declined, `cost_usd` the mean of an answer: not
-    measured where no price is set, which is not the same as free. `relevance_error` is the expected calibration error
+    measured where no price is set, which is not the same as free. `cache_read_share` is how much of all prompts came
+    from the vendor's cache. `relevance_error` is the expected calibration error
     of the chances that answers bear: not measured where answering.calibration names none.
     """
+    from domain.costs import prompt_tokens
     from eval.abstention import abstention_f1
-    from eval.metrics import cost_usd
+    from eval.metrics import cost_usd, used
 
-    prices = settings.evaluation
     kept = _eligible(measured.scorecard.values["no_over_refusal"])
-    priced = any((prices.input_usd, prices.output_usd, prices.cache_read_usd, prices.cache_write_usd))
-    costs = [cost for o in measured.observed if priced and (cost := cost_usd(o)) is not None]
+    costs = [cost for o in measured.observed if (cost := cost_usd(o)) is not None]
+    told = [usage for o in measured.observed if (usage := used(o)) is not None and usage.measured]
+    sent = sum(map(prompt_tokens, told))
     return {
         "abstention_f1": abstention_f1(measured.scorecard),
         "over_refusal": 1 - fmean(kept) if kept else None,
         "cost_usd": fmean(costs) if costs else None,
-        "relevance_error": _relevance_error(measured.observed, prices.seed),
+        "cost_usd_per_1000": 1000 * fmean(costs) if costs else None,
+        "cache_read_share": sum(usage.cache_read_tokens for usage in told) / sent if sent else None,
+        "relevance_error": _relevance_error(measured.observed, settings.evaluation.seed),
     }
 
 

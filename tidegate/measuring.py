@@ -194,10 +194,7 @@ def limits(settings: "Settings") -> "Limits":
     return Limits(
         slo_ms=chosen.slo_ms,
         cost_cap_usd=chosen.cost_cap_usd,
-        input_usd=chosen.input_usd,
-        output_usd=chosen.output_usd,
-        cache_read_usd=chosen.cache_read_usd,
-        cache_write_usd=chosen.cache_write_usd,
+        prices=settings.costs.of(settings.generation.model),
     )
 
 

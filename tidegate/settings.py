@@ -1,9 +1,9 @@
 """Every number and name a person can set, as frozen data with bounds; no logic beyond "these two cannot both stand".
 
 `Settings()` is what an installation without a file runs with. How a version reaches people is settings_release.py, the
-encoder settings_embedding.py, what reorders candidates settings_rerank.py, who writes settings_generation.py. Reading
-files, variables and `--set` is loading.py; printing and hashing them is effective.py; turning them into objects is
-compose.py. examples/tidegate.yaml is all of it as YAML, complete.
+encoder settings_embedding.py, what reorders candidates settings_rerank.py, who writes settings_generation.py, what that
+costs settings_costs.py. Reading files, variables and `--set` is loading.py; printing and hashing them is effective.py;
+turning them into objects is compose.py. examples/tidegate.yaml is all of it as YAML, complete.
 """
 
 from collections.abc import Iterator
@@ -14,6 +14,7 @@ from pydantic import Field
 
 from tidegate.section import Folder, Name, Names, Seconds, Section, Share
 from tidegate.settings_citations import Citations
+from tidegate.settings_costs import Costs
 from tidegate.settings_embedding import Embedding
 from tidegate.settings_generation import Generation, Rewriting
 from tidegate.settings_release import Canary, Evaluation, Tracking
@@ -217,6 +218,7 @@ class Settings(Section):
     sessions: Sessions = Sessions()
     generation: Generation = Generation()
     rewriting: Rewriting = Rewriting()
+    costs: Costs = Costs()
     serving: Serving = Serving()
     evaluation: Evaluation = Evaluation()
     tracking: Tracking = Tracking()

@@ -54,6 +54,11 @@ class Generation(Section):
         """True when a model is asked over a network."""
         return self.backend in ("bedrock", "openai_compatible")
 
+    @property
+    def model(self) -> str:
+        """What is asked, as a price table names it: the model, or the backend where there is none."""
+        return self.model_id if self.hosted and self.model_id else self.backend
+
     def contradictions(self) -> Iterator[tuple[str, str]]:
         if self.hosted and self.model_id is None:
             yield "model_id", f"the id of a model, because generation.backend is {self.backend}"

@@ -101,12 +101,6 @@ class Evaluation(Section):
     effect: float = Field(default=0.03, ge=0.001, le=1, description="Drop of a mean worth seeing, when planning.")
     slo_ms: float = Field(default=2000, ge=1, le=600_000, description="Milliseconds a good answer takes at most.")
     cost_cap_usd: float = Field(default=0.05, ge=0, le=1000, description="Dollars a good answer costs at most.")
-    input_usd: float = Field(default=0.0, ge=0, le=10_000, description="Dollars per million input tokens.")
-    output_usd: float = Field(default=0.0, ge=0, le=10_000, description="Dollars per million output tokens.")
-    cache_read_usd: float = Field(
-        default=0.0, ge=0, le=10_000, description="Dollars per million tokens read from cache."
-    )
-    cache_write_usd: float = Field(default=0.0, ge=0, le=10_000, description="Dollars per million tokens cached.")
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         for problem in problems([line.gate for line in self.gates]):

@@ -25,5 +25,6 @@ def evaluation(version: str = "v1", baseline: str | None = None, **more: object)
         {version: {1: Estimate(0.5, 0.1, 0.9, 1), 6: Estimate(1.0, 0.25, 1.0, 1)}},
         {"recall@6": 0.7},
         {"seed": "7", "prompt": "x" * 10_000},
+        {"cost_usd_per_1000": 3.5},
     )
     return replace(made, **more)  # type: ignore[arg-type]  # fields of Evaluation

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from domain.costs import Prices
 from domain.errors import ConfigError
 from domain.releases import Scorecard
 from eval.abstention import abstention_f1
@@ -141,7 +142,9 @@ def test_f1_of_abstaining_is_made_of_precision_and_recall_of_the_whole_set() -> 
 
 
 LIMITS = Limits(
-    slo_ms=2000, cost_cap_usd=0.01, input_usd=3.0, output_usd=15.0, cache_read_usd=0.3, cache_write_usd=3.75
+    slo_ms=2000,
+    cost_cap_usd=0.01,
+    prices=Prices(input_usd=3.0, output_usd=15.0, cache_read_usd=0.3, cache_write_usd=3.75),
 )
 SPENT = {"input_tokens": 1000, "output_tokens": 200, "cache_read_tokens": 10_000, "cache_write_tokens": 400}
 
@@ -165,6 +168,10 @@ def test_the_cost_of_an_answer_counts_every_class_of_tokens_at_its_price() -> No
     assert cost_usd(Observed(QUESTION, FAILED, 1.0, LIMITS)) is None, "what a failure spent is not known"
     assert PLAIN["within_cost"](Observed(QUESTION, FAILED, 1.0, LIMITS)) == 0
     assert PLAIN["within_cost"](Observed(QUESTION, answer(usage=SPENT))) is None
+    unpriced = replace(paid, limits=replace(LIMITS, prices=None))
+    assert cost_usd(unpriced) is PLAIN["within_cost"](unpriced) is None, "no price is known: that is not free"
+    silent = replace(paid, response=answer(usage={**SPENT, "measured": False}))
+    assert cost_usd(silent) is None, "a model that does not say what it used has cost something"
 
 
 def test_supported_is_what_the_service_found_in_its_own_sentences() -> None:

@@ -109,6 +109,7 @@ class TestInMlflow:
             "difference/recall_at_6/type:comparison.low": -0.03,
             "difference/recall_at_6/type:comparison.high": 0.01,
             "difference/recall_at_6/type:comparison.n": 1.0,
+            "cost_usd_per_1000": 3.5,
         }
 
     def test_a_run_says_what_was_measured_and_cuts_what_is_long(self, tmp_path: Path) -> None:

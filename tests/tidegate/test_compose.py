@@ -20,7 +20,9 @@ from tidegate import compose, compose_graph
 from tidegate.compose import evaluation_service, make_library
 from tidegate.effective import digest
 
+HAIKU = "anthropic.claude-haiku-4-5-20251001-v1:0"  # caches from 4,096 tokens on
 SONNET = "anthropic.claude-3-7-sonnet-20250219-v1:0"
+PRICE = "{model: claude-3-7-sonnet, input_usd: 3, output_usd: 15, cache_read_usd: 0.3, cache_write_usd: 3.75}"
 READER = Scope("harbour", frozenset({"public"}))
 
 
@@ -76,9 +78,19 @@ def test_equal_settings_make_encoders_of_equal_tag(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("credentials")
 def test_a_model_that_would_silently_not_cache_is_refused_at_start(tmp_path: Path) -> None:
-    with pytest.raises(CannotCache, match="allow_uncached: true"):
-        compose.check_startable(settings(tmp_path, **bedrock("http://127.0.0.1:9")))
-    compose.check_startable(settings(tmp_path, **bedrock("http://127.0.0.1:9", generation__allow_uncached="true")))
+    for model_id in (HAIKU, "vendor.unheard-of-v1:0"):
+        chosen = bedrock("http://127.0.0.1:9", generation__model_id=model_id)
+        with pytest.raises(CannotCache, match="allow_uncached: true"):
+            compose.check_startable(settings(tmp_path, **chosen))
+        compose.check_startable(settings(tmp_path, **chosen, generation__allow_uncached="true"))
+
+
+@pytest.mark.usefixtures("credentials")
+@pytest.mark.parametrize("model_id", ["eu.anthropic.claude-sonnet-4-5-20250929-v1:0", "eu.amazon.nova-pro-v1:0"])
+def test_our_prefix_is_long_enough_for_models_that_cache_from_a_thousand_tokens_on(
+    tmp_path: Path, model_id: str
+) -> None:
+    compose.check_startable(settings(tmp_path, **bedrock("http://127.0.0.1:9", generation__model_id=model_id)))
 
 
 @pytest.mark.usefixtures("credentials")
@@ -86,7 +98,7 @@ async def test_a_hosted_model_answers_over_http_with_its_prefix_marked_for_the_c
     data_dir, version = served(tmp_path)
     # As many pieces as a model would send, with the marker broken across two of them.
     with BedrockStub([Reply(("It closes at six ", "metres [S", "1]."))]) as stub:
-        chosen = settings(data_dir, **bedrock(stub.url, generation__allow_uncached="true"))
+        chosen = settings(data_dir, **bedrock(stub.url, costs__prices=f"[{PRICE}]"))
         library = make_library(chosen)
         await library.refresh()
         async with Client.in_process(create_app(evaluation_service(chosen, library)), version) as client:
@@ -96,6 +108,7 @@ async def test_a_hosted_model_answers_over_http_with_its_prefix_marked_for_the_c
     assert told["answer"] == "It closes at six metres [S1]."
     assert [citation["doc_id"] for citation in told["citations"]] == ["gate.md"]
     assert (told["grounding"], told["status"]) == ("grounded", "complete")
+    assert told["cost_usd"] == pytest.approx((10 * 3 + 5 * 15) / 1e6)
     system = stub.requests[0]["system"]
     assert [list(block) for block in system[:2]] == [["text"], ["cachePoint"]]
 

@@ -134,12 +134,17 @@ def test_the_question_set_of_the_settings_is_the_default(here: Path, sample: Sam
     assert f"3 questions of set {fingerprint(few)}" in capsys.readouterr().out
 
 
+PRICE = "{model: extractive, input_usd: 3, output_usd: 15, cache_read_usd: 0.3, cache_write_usd: 3.75}"
+
+
 def test_prices_make_a_cost(here: Path, sample: Sample, capsys: Capture) -> None:
     settings, _ = sample
-    options = [*to(settings.data_dir), "--json", "--set", "evaluation.input_usd=3"]
+    options = [*to(settings.data_dir), "--json", "--set", f"costs.prices=[{PRICE}]"]
     assert main(["evaluate", *options]) == 0
     # Answers are quoted by rules: no token is bought, which with a price set is measured as nothing.
-    assert json.loads(capsys.readouterr().out)["summary"]["cost_usd"] == 0
+    told = json.loads(capsys.readouterr().out)["summary"]
+    assert told["cost_usd"] == told["cost_usd_per_1000"] == 0
+    assert told["cache_read_share"] is None, "no prompt was sent"
 
 
 def test_as_json_stdout_is_one_document_with_every_number_and_its_count(
@@ -161,7 +166,8 @@ def test_as_json_stdout_is_one_document_with_every_number_and_its_count(
     assert told["binding"] == asdict(binding(settings, version, dev))
     assert 0 < told["metrics"]["recall@6"]["n"] < len(dev), "null questions are not eligible for recall"
     assert "within_slo" not in told["metrics"], "times differ from run to run"
-    assert set(told["summary"]) == {"abstention_f1", "over_refusal", "cost_usd", "relevance_error"}
+    costs = {"cost_usd", "cost_usd_per_1000", "cache_read_share"}
+    assert set(told["summary"]) == {"abstention_f1", "over_refusal", "relevance_error", *costs}
 
 
 def test_a_time_that_a_gate_asks_for_is_told(here: Path, sample: Sample, capsys: Capture) -> None:

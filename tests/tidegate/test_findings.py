@@ -14,6 +14,7 @@ from tests.eval.replies import QUESTION, USAGE, answer
 from tidegate.findings import evaluation, summary
 from tidegate.measuring import Measured, binding, limits, metric_names
 from tidegate.settings import Settings
+from tidegate.settings_costs import Costs, Price
 
 D1 = (Anchor("minutes-0001", "High water is at nine."),)
 # Two answerable questions of one hop, one of two hops, and one that the library cannot answer.
@@ -27,18 +28,17 @@ SETTINGS = Settings()
 
 
 def measured(
-    *responses: object, version: str = "v1", finished_at: str = "2026-01-01", **evaluation: object
+    *responses: object, version: str = "v1", finished_at: str = "2026-01-01", settings: Settings = SETTINGS
 ) -> Measured:
     """The four questions with these responses, each after as many milliseconds as its place."""
-    settings = priced(**evaluation)
     told = {q.id: Reply(r, float(i)) for i, (q, r) in enumerate(zip(QUESTIONS, responses, strict=True))}  # type: ignore[arg-type]  # a body or a failure
     observed = observe(QUESTIONS, told, limits(settings))
     card = replace(score(observed, metric_names(settings)), version=version)
     return Measured(Header(version, card.dataset, "", ""), finished_at, observed, card, 0)
 
 
-def priced(**evaluation: object) -> Settings:
-    return SETTINGS.model_copy(update={"evaluation": SETTINGS.evaluation.model_copy(update=evaluation)})
+PRICE = Price(model="extractive", input_usd=3.0, output_usd=15.0, cache_read_usd=0.3, cache_write_usd=3.75)
+PRICED = SETTINGS.model_copy(update={"costs": Costs(prices=(PRICE,))})
 
 
 def found(candidate: Measured, baseline: Measured | None = None, verdicts: tuple[Verdict, ...] = ()) -> object:
@@ -107,9 +107,25 @@ def test_a_cost_needs_a_price_and_is_the_mean_over_what_answered() -> None:
     bought = answer(usage=USAGE | {"input_tokens": 1000, "output_tokens": 100})
     responses = (bought, bought, Failure("timeout", ""), answer())
     assert summary(SETTINGS, measured(*responses))["cost_usd"] is None, "no price is set: that is not free"
-    prices = {"input_usd": 3.0, "output_usd": 15.0}
     # Two answers of (1000 * 3 + 100 * 15) / 1e6 = .0045 and one of nothing; the failure does not say what it spent.
-    assert summary(priced(**prices), measured(*responses, **prices))["cost_usd"] == pytest.approx(0.003)
+    told = summary(PRICED, measured(*responses, settings=PRICED))
+    assert told["cost_usd"] == pytest.approx(0.003)
+    assert told["cost_usd_per_1000"] == pytest.approx(3.0)
+
+
+def test_the_share_read_from_the_cache_is_that_of_all_prompts_together() -> None:
+    # 900 of 1,000 tokens and 0 of 500: 900 / 1,500. A failure and an answer without a model sent nothing we know of.
+    cached = answer(usage=USAGE | {"input_tokens": 60, "cache_read_tokens": 900, "cache_write_tokens": 40})
+    cold = answer(usage=USAGE | {"input_tokens": 500})
+    told = summary(SETTINGS, measured(cached, cold, Failure("timeout", ""), answer()))
+    assert told["cache_read_share"] == pytest.approx(0.6)
+    assert summary(SETTINGS, measured(FOUND, FOUND, FOUND, NULL))["cache_read_share"] is None
+
+
+def test_what_is_said_of_a_whole_set_is_part_of_the_evaluation_where_it_was_measured() -> None:
+    made = found(measured(FOUND, NULL, FOUND, NULL))
+    assert made.totals["over_refusal"] == pytest.approx(1 / 3)  # type: ignore[attr-defined]
+    assert "cost_usd" not in made.totals, "not measured is not zero"  # type: ignore[attr-defined]
 
 
 def test_the_same_measurements_give_the_same_findings() -> None:
