@@ -7,6 +7,7 @@ its markers state its numbers, dates, identifiers and names (support.py). Whethe
 import re
 from collections.abc import Mapping, Sequence
 
+from domain.injection import guarded
 from domain.support import unstated
 from domain.types import Citation, Evidence, Grounding, StopReason, Unsupported
 
@@ -70,8 +71,11 @@ def unsupported(sentence: str, passages: Mapping[str, str]) -> Unsupported | Non
 
 
 def passage(evidence: Evidence) -> str:
-    """What a reader of the passage is told: how it is called, from when it is, where it stands, and its text."""
-    chunk = evidence.chunk
+    """What a reader of the passage is told: how it is called, from when it is, where it stands, and its text.
+
+    Without what only speaks to a model: a claim that rests on such a sentence was dictated, not found.
+    """
+    chunk = guarded(evidence).chunk
     told = (chunk.source.title, chunk.source.published, chunk.heading, chunk.text)
     return "\n\n".join(part for part in told if part)
 

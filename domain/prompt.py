@@ -9,6 +9,7 @@ what comes where.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from domain.injection import guarded
 from domain.instructions import SYSTEM
 from domain.types import Evidence, Turn
 
@@ -45,8 +46,8 @@ class PromptPlan:
 
 
 def plan(evidence: Sequence[Evidence], turns: Sequence[Turn], question: str, history_turns: int) -> PromptPlan:
-    """The plan of one turn: our system block, all evidence, the last `history_turns` turns, the question."""
-    return PromptPlan(SYSTEM, tuple(evidence), recent(turns, history_turns), question)
+    """The plan of one turn: our system block, all evidence made harmless, the last turns, the question."""
+    return PromptPlan(SYSTEM, tuple(map(guarded, evidence)), recent(turns, history_turns), question)
 
 
 def recent(turns: Sequence[Turn], n: int) -> tuple[Turn, ...]:
