@@ -10,13 +10,13 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
-from domain.calibration import relevance
 from domain.costs import cost_usd
 from domain.errors import StageFailed, TidegateError, UpstreamInterrupted
+from domain.gathering import Gathering
 from domain.grounding import check, ground
 from domain.naming import Naming
 from domain.packing import pack
-from domain.policies import check_question, cite, join_pool, status, trigger
+from domain.policies import check_question, cite, join_pool, status
 from domain.ports import Stages
 from domain.prompt import PromptPlan, plan, recent
 from domain.sessions import check_pool, next_session, told
@@ -31,12 +31,10 @@ from domain.types import (
     Event,
     Evidence,
     Failed,
-    Hit,
     OnUnsupported,
     PoolEntry,
     PoolTally,
     Query,
-    RetrievalRound,
     Rewrite,
     RewriteStatus,
     Rules,
@@ -75,24 +73,14 @@ async def outcome(events: AsyncIterator[Event]) -> Done | Failed:
 
 
 @dataclass(slots=True)
-class _Run:
+class _Run(Gathering):
     """One answer in the making; below the fold is what its trace, or its failure, will say."""
 
-    ask: Ask
-    stages: Stages
-    rules: Rules
-    naming: Naming
-    clock: Callable[[], float]
-
-    version: str
     stream: AnswerStream | None = None
-    rounds: list[RetrievalRound] = field(default_factory=list)
     packed: tuple[Evidence, ...] = ()
     tally: PoolTally = field(default_factory=PoolTally)
-    stage_ms: dict[str, float] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None  # nobody knows what a reply cost that did not end
-    notes: list[str] = field(default_factory=list)
     unsupported: tuple[Unsupported, ...] = ()
 
     async def events(self) -> AsyncGenerator[Event, None]:
@@ -160,63 +148,6 @@ class _Run:
         self.took("pool", started)
         return pool, [(chunks[entry.chunk_id], entry.joined_turn) for entry in pool]
 
-    async def retrieve(self, query: Query) -> tuple[Hit, ...]:
-        """The hits of the last round: one round, and a wider one when the first is thin or more was asked for."""
-        k = self.ask.k or self.rules.k
-        hits = await self.one_round(query, k) or ()  # only a later round gives None
-        reason = trigger(hits, self.rules, len(self.rounds), self.ask.deeper)
-        while reason:
-            self.rounds[-1] = replace(self.rounds[-1], trigger=reason)
-            query, k = await self.paraphrase(query), max(self.rules.wide_k, k)
-            wider = await self.one_round(query, k)
-            if wider is None:
-                break
-            hits = wider
-            reason = trigger(hits, self.rules, len(self.rounds), deeper=False)
-        return hits
-
-    async def one_round(self, query: Query, k: int) -> tuple[Hit, ...] | None:
-        """Retrieve, rerank, cut at `k`. None when a later round was answered by another version than the first.
-
-        The first search decides which version answers; replicas open a version at different moments, and hits of
-        two versions never stand in one answer.
-        """
-        started = self.clock()
-        reranker = self.stages.reranker
-        n = max(k, self.rules.rerank_depth) if reranker else k
-        found = await self.stages.retriever.retrieve(query, self.ask.scope, self.version, n)
-        self.took("retrieve", started)
-        if self.rounds and found.version != self.version:
-            self.notes.append(f"second round answered by {found.version}, not by {self.version}: the first stands")
-            return None
-        self.version, hits = found.version, found.hits
-        self.notes.extend(found.notes)
-
-        reranked = False
-        if reranker and hits:
-            started = self.clock()
-            try:
-                ranked = await reranker.rerank(query, hits)
-                hits, reranked = ranked.hits, True
-                self.notes.extend(ranked.notes)
-            except StageFailed as error:
-                self.notes.append(f"reranker failed ({error.code}): fused order kept")
-            self.took("rerank", started)
-        chance, hits = relevance(hits, self.rules.calibration), hits[:k]
-        candidates = tuple((self.naming.scrub(hit.chunk.id), hit.score) for hit in hits)
-        self.rounds.append(RetrievalRound(self.visible(query), k, candidates, reranked, relevance=chance))
-        return hits
-
-    async def paraphrase(self, query: Query) -> Query:
-        """The query with a variant more; a rewriter that fails leaves it as it is."""
-        started = self.clock()
-        try:
-            query = await self.stages.rewriter.paraphrase(query)
-        except StageFailed as error:
-            self.notes.append(f"paraphrase failed ({error.code}): the second round is wider only")
-        self.took("rewrite", started)
-        return query
-
     async def generate(self, prompt: PromptPlan) -> AsyncGenerator[Delta | Draft, None]:
         """The generator's pieces. Without evidence nobody is asked: there is nothing an answer could cite."""
         if not prompt.evidence:
@@ -268,14 +199,6 @@ class _Run:
         message, shown = self.naming.scrub(str(error)), self.stream.text if self.stream else ""
         return Failed(error.code, message, error.retryable, shown, retry_after_s, self.trace(), error)
 
-    def visible(self, query: Query) -> Query:
-        """The query as it may be shown and traced; the search itself used it unscrubbed."""
-        return Query(self.naming.scrub(query.text), tuple(self.naming.scrub(variant) for variant in query.variants))
-
-    def took(self, stage: str, started: float) -> None:
-        """Adds the milliseconds since `started` to a stage; rounds add up."""
-        self.stage_ms[stage] = self.stage_ms.get(stage, 0.0) + (self.clock() - started) * 1000
-
     def trace(self) -> Trace:
         """What is known of this answer so far."""
         return Trace(
@@ -290,4 +213,5 @@ class _Run:
             dropped=self.stream.dropped if self.stream else 0,
             unsupported=len(self.unsupported) + (self.stream.withheld if self.stream else 0),
             pool=self.tally,
+            stopped=self.naming.scrub(self.stopped),
         )

@@ -269,6 +269,8 @@ class Rules:
     session_turns: int
     session_chars: int
     calibration: "Calibration | None" = None
+    agent_steps: int = 0  # 0: rounds
+    agent_covered: float = 0.6  # share of a part's words that one passage must have
     on_unsupported: OnUnsupported = OnUnsupported.FLAG
     prices: "Prices | None" = None
 
@@ -385,6 +387,7 @@ class RetrievalRound:
     reranked: bool
     trigger: str = ""
     relevance: float | None = None
+    tool: str = "search"
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,6 +401,7 @@ class Trace:
     stage_ms: tuple[tuple[str, float], ...]
     usage: Usage
     pool: PoolTally = PoolTally()
+    stopped: str = ""  # why an agent looked no further
     notes: tuple[str, ...] = ()  # every degradation: what fell back, and why
     dropped: int = 0  # markers that named nothing which was supplied, and were not shown
     unsupported: int = 0  # sentences that their sources do not state, shown or not

@@ -240,6 +240,8 @@ def make_rules(settings: Settings) -> Rules:
         on_unsupported=OnUnsupported(settings.citations.unsupported),
         session_turns=settings.sessions.turns,
         session_chars=settings.sessions.chars,
+        agent_steps=settings.seeking.steps if settings.seeking.mode == "agent" else 0,
+        agent_covered=settings.seeking.covered,
         calibration=make_calibration(settings),
         prices=settings.costs.of(settings.generation.model),
     )

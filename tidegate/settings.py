@@ -19,6 +19,7 @@ from tidegate.settings_embedding import Embedding
 from tidegate.settings_generation import Generation, Rewriting
 from tidegate.settings_release import Canary, Evaluation, Tracking
 from tidegate.settings_rerank import Rerank
+from tidegate.settings_seeking import Seeking
 from tidegate.settings_sessions import Sessions
 
 Replicas = Annotated[int, Field(ge=1, le=1000)]
@@ -215,6 +216,7 @@ class Settings(Section):
     rerank: Rerank = Rerank()
     answering: Answering = Answering()
     citations: Citations = Citations()
+    seeking: Seeking = Seeking()
     sessions: Sessions = Sessions()
     generation: Generation = Generation()
     rewriting: Rewriting = Rewriting()
