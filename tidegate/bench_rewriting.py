@@ -31,7 +31,7 @@ def rewriting(
     questions: Annotated[int, typer.Option(min=0, help="Ask only so many, drawn by their ids; 0 is all.")] = 0,
     as_json: AsJson = False,
 ) -> Code:
-    """Measure recall@10 of follow-ups as typed, rewritten without a model, and rewritten by people.
+    """Measure recall@10 of follow-ups, typed and rewritten.
 
     Differences are paired, with 95 % intervals; `reached` is the share of the way from typed to human.
     """

@@ -37,9 +37,9 @@ def seeking(
     questions: Annotated[int, typer.Option(min=0, help="Ask only so many, drawn by their ids; 0 is all.")] = 200,
     as_json: AsJson = False,
 ) -> Code:
-    """Measure what an agent finds and when it stops, beside the two rounds.
+    """Measure what an agent finds and when it stops.
 
-    On dev questions of the sample library that need two passages or more.
+    Beside the two rounds, on dev questions of the sample library that need two passages or more.
     """
     with progress() as report:
         figures = measured(loaded(ctx).settings, questions, report)

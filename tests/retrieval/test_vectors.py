@@ -76,7 +76,9 @@ def test_a_version_that_is_removed_while_others_are_embedded_gives_what_it_had(t
 def test_a_version_without_readable_vectors_is_named(tmp_path: Path, content: bytes | None) -> None:
     path = version(tmp_path / "a", 7) / "vectors.npy"
     path.unlink() if content is None else path.write_bytes(content)
-    with pytest.raises(StorageError, match=r"a is damaged .*remove that folder"):
+    with pytest.raises(
+        StorageError, match=r"a/vectors.npy cannot be read .*restore the folder of its version, or remove it"
+    ):
         write_vectors(tmp_path / "v.npy", digests(7), 2, [path.parent], Making())
 
 
@@ -99,5 +101,7 @@ def test_the_rows_of_equal_texts_are_found(tmp_path: Path) -> None:
 def test_a_damaged_version_is_named(tmp_path: Path) -> None:
     folder = version(tmp_path / "a", 7)
     (folder / "texts.npy").write_bytes(b"no array")
-    with pytest.raises(StorageError, match=r"a is damaged .*remove that folder"):
+    with pytest.raises(
+        StorageError, match=r"a/texts.npy cannot be read .*restore the folder of its version, or remove it"
+    ):
         write_vectors(tmp_path / "v.npy", digests(7), 2, [folder], Making())
