@@ -24,6 +24,7 @@ TITAN_CHARS = 50_000  # the longest text that Titan takes; both models cut at 8,
 COHERE_BATCH = 96
 QUERY_CHARS = 1_000  # of a knowledge base
 MOST_RESULTS = 100
+PASSAGE_CHARS = 32_000  # the longest text that Rerank takes
 
 
 class BedrockEmbedder:
@@ -104,7 +105,7 @@ class BedrockPairScorer:
         """One score per hit, in the order given. Raises StageFailed and its kinds."""
         if not hits or not query.strip():
             return [0.0] * len(hits)
-        texts = [passage(hit.chunk).encode(errors="replace").decode() or " " for hit in hits]
+        texts = [_sendable(passage(hit.chunk)) or " " for hit in hits]
         sources = [
             {"type": "INLINE", "inlineDocumentSource": {"type": "TEXT", "textDocument": {"text": text}}}
             for text in texts
@@ -112,7 +113,7 @@ class BedrockPairScorer:
         model = {"modelConfiguration": {"modelArn": self._model_arn}, "numberOfResults": len(hits)}
         asked = partial(
             self._client.rerank,
-            queries=[{"type": "TEXT", "textQuery": {"text": query.encode(errors="replace").decode()}}],
+            queries=[{"type": "TEXT", "textQuery": {"text": _sendable(query)}}],
             sources=sources,
             rerankingConfiguration={"type": "BEDROCK_RERANKING_MODEL", "bedrockRerankingConfiguration": model},
         )
@@ -172,6 +173,11 @@ class KnowledgeBaseRetriever:
         reply = await loop.run_in_executor(self._executor, called, asked, f"of knowledge base {self._id}", "retrieve")
         read = [(_chunk(result), float(result.get("score", 0.0))) for result in reply["retrievalResults"]]
         return [(chunk, score) for chunk, score in read if scope.may_read(chunk.tenant, chunk.groups)]
+
+
+def _sendable(text: str) -> str:
+    """As Rerank takes it: half a character is no JSON for it, and a longer text is refused whole."""
+    return text[:PASSAGE_CHARS].encode(errors="replace").decode()
 
 
 def _chunk(result: dict[str, Any]) -> Chunk:

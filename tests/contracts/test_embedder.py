@@ -1,13 +1,18 @@
 """What every embedder promises, run on each of them."""
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from domain.ports import Embedder
+from retrieval.bedrock import BedrockEmbedder
 from retrieval.embedding import CachedQueries, HashingEmbedder
 from retrieval.neural import SentenceEncoder
+from tests.bedrock_stub import BedrockStub
 from tests.retrieval.tiny_models import bert
 
 
@@ -23,13 +28,27 @@ def sentence_encoder(folder: Path) -> Embedder:
     return SentenceEncoder(bert(folder, "BertModel"), max_tokens=32)
 
 
-EMBEDDERS = [hashing, cached, sentence_encoder]
+@contextmanager
+def titan(folder: Path) -> Iterator[Embedder]:
+    with BedrockStub() as stub, stub.client() as client, ThreadPoolExecutor(2) as pool:
+        yield BedrockEmbedder(client, "amazon.titan-embed-text-v2:0", 256, pool)
+
+
+@contextmanager
+def cohere(folder: Path) -> Iterator[Embedder]:
+    with BedrockStub() as stub, stub.client() as client, ThreadPoolExecutor(2) as pool:
+        yield BedrockEmbedder(client, "cohere.embed-multilingual-v3", 1024, pool)
+
+
+EMBEDDERS = [hashing, cached, sentence_encoder, titan, cohere]
 TEXTS = ["the kiln is hot", "", "   ", "a\x00b", "\ud800", "ℌ窑", "hot " * 500, "the kiln is hot"]
 
 
 @pytest.fixture(scope="module", params=EMBEDDERS, ids=lambda make: make.__name__)
-def embedder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Embedder:
-    return request.param(tmp_path_factory.mktemp("model"))
+def embedder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedder]:
+    made = request.param(tmp_path_factory.mktemp("model"))
+    with made if isinstance(made, AbstractContextManager) else nullcontext(made) as embedder:
+        yield embedder
 
 
 def test_every_text_gets_a_finite_row_of_length_one(embedder: Embedder) -> None:

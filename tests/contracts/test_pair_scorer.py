@@ -1,14 +1,18 @@
 """What every pair scorer promises, run on each of them."""
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from domain.ports import PairScorer
+from retrieval.bedrock import BedrockPairScorer
 from retrieval.cross_encoder import CrossEncoder
 from retrieval.pair_engine import PairEngine
 from retrieval.reranking import FeatureReranker, read_weights, reorder
+from tests.bedrock_stub import BedrockStub
 from tests.fakes import chunk, hits
 from tests.retrieval.tiny_models import bert
 
@@ -26,7 +30,13 @@ def pair_engine(folder: Path) -> PairScorer:
     return PairEngine([model], batch_tokens=128, remembered=0)
 
 
-SCORERS = [feature_reranker, cross_encoder, pair_engine]
+@contextmanager
+def bedrock(folder: Path) -> Iterator[PairScorer]:
+    with BedrockStub() as stub, stub.client(service="bedrock-agent-runtime") as client:
+        yield BedrockPairScorer(client, "arn:aws:bedrock:eu-central-1::foundation-model/cohere.rerank-v3-5:0")
+
+
+SCORERS = [feature_reranker, cross_encoder, pair_engine, bedrock]
 FOUND = hits(
     chunk("a#0", "the kiln is hot"),
     chunk("b#0", ""),
@@ -37,8 +47,10 @@ FOUND = hits(
 
 
 @pytest.fixture(scope="module", params=SCORERS, ids=lambda make: make.__name__)
-def scorer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> PairScorer:
-    return request.param(tmp_path_factory.mktemp("model"))
+def scorer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PairScorer]:
+    made = request.param(tmp_path_factory.mktemp("model"))
+    with made if isinstance(made, AbstractContextManager) else nullcontext(made) as scorer:
+        yield scorer
 
 
 @pytest.mark.parametrize("query", ["how hot is the kiln", "", "窑", "\ud800", "hot " * 300])

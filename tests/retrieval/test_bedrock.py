@@ -65,6 +65,13 @@ async def test_reranking_by_bedrock_is_a_permutation_by_its_scores(pool: ThreadP
         assert {hit.method for hit in ranked.hits} == {"bedrock-cohere.rerank-v3-5:0"}
 
 
+def test_a_passage_longer_than_the_vendor_takes_is_cut_and_not_refused() -> None:
+    found = hits(chunk("a#0", "the kiln is hot " * 4000), chunk("b#0", "glaze"))  # 64,000 characters
+    with BedrockStub() as stub, stub.client(service="bedrock-agent-runtime") as client:
+        first, second = BedrockPairScorer(client, ARN).score("kiln " * 8000, found)
+    assert first > second
+
+
 @pytest.mark.parametrize(
     ("refuse", "error"),
     [

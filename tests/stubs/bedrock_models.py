@@ -55,8 +55,8 @@ def rerank(body: dict[str, Any]) -> dict[str, Any]:
     """The body of Rerank: best first, as the real one answers."""
     query = body["queries"][0]["textQuery"]["text"]
     texts = [source["inlineDocumentSource"]["textDocument"]["text"] for source in body["sources"]]
-    if not query or not texts or any(not text for text in texts):
-        raise Invalid("texts must not be empty")
+    if not texts or not all(1 <= len(text) <= 32_000 for text in (query, *texts)):
+        raise Invalid("texts must be 1 to 32000 characters")
     wanted = body["rerankingConfiguration"]["bedrockRerankingConfiguration"].get("numberOfResults", len(texts))
     scored = [{"index": i, "relevanceScore": _alike(query, text)} for i, text in enumerate(texts)]
     return {"results": sorted(scored, key=lambda result: -result["relevanceScore"])[:wanted]}
