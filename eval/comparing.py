@@ -12,7 +12,7 @@ from domain.errors import BadRequest
 from domain.evaluation import ALL, Difference, Estimate
 from domain.naming import Naming
 from domain.releases import Outcome, Scorecard, Verdict
-from eval.gates import Gate, worst
+from eval.gates import CLOSED, Gate, worst
 from eval.intervals import Sample, interval
 from eval.pairing import Pairs, Slices, pair
 from eval.planning import Detectable, detectable
@@ -143,7 +143,7 @@ def compare(
         baseline=baseline.version,
         candidate=candidate.version,
         dataset=candidate.dataset,
-        questions=max(map(len, candidate.values.values()), default=0),
+        questions=max((len(values) for name, values in candidate.values.items() if name not in CLOSED), default=0),
         lines=tuple(line(metric, ALL) for metric in candidate.values),
         slices=tuple(line(metric, slice) for metric, slice in parts),
         changes=_changes(baseline, candidate, timed),
@@ -224,7 +224,7 @@ def _changes(baseline: Scorecard, candidate: Scorecard, timed: Collection[str]) 
     apart: dict[str, dict[str, tuple[float | None, float | None]]] = {}
     for metric, values in candidate.values.items():
         before = baseline.values.get(metric, {})
-        for question in values.keys() & before.keys() if metric not in timed else ():
+        for question in values.keys() & before.keys() if metric not in timed and metric not in CLOSED else ():
             old, new = before[question], values[question]
             if (old is None) != (new is None) or (old is not None and new is not None and _rounded(new - old)):
                 apart.setdefault(question, {})[metric] = (old, new)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from domain.releases import Outcome, Scorecard, Verdict
-from eval.gates import Gate
+from eval.gates import CLOSED, Gate
 from eval.intervals import Sample, interval
 from eval.pairing import Pairs, Slices, pair
 from eval.planning import to_settle
@@ -62,18 +62,18 @@ def _about(gate: Gate, bound: str, outcome: Outcome, reason: str) -> Verdict:
 
 def _floor(pairs: Pairs, gate: Gate, floor: float, alpha: float, seed: int) -> tuple[Outcome, str]:
     if not pairs.candidate:
-        return Outcome.ERROR, _unmeasured(pairs)
+        return Outcome.ERROR, _unmeasured(pairs, gate)
     sample = Sample.of(list(pairs.candidate.values()), 0.0, 1.0)
     mean = sample.mean
     if not 0.0 <= mean <= 1.0:  # also NaN: every comparison with it is false
         return Outcome.ERROR, f"not measured: the mean is {mean}, and a metric is in 0..1"
     low, high = interval(sample, alpha, seed)
-    seen = f"{mean:.4f} [{low:.4f}, {high:.4f}] over {_questions(sample.n)}, floor {floor:.4f}"
+    seen = f"{mean:.4f} [{low:.4f}, {high:.4f}] over {_counted(sample.n, gate)}, floor {floor:.4f}"
     if sample.n < gate.min_items:
         return Outcome.INCONCLUSIVE, f"{seen}; {_too_few(gate)}"
     if mean < floor - TIE:
         return Outcome.FAIL, seen
-    if low >= floor - TIE:
+    if low >= floor - TIE or gate.metric in CLOSED:
         return Outcome.PASS, seen
     return Outcome.INCONCLUSIVE, f"{seen}; {_settled(to_settle(mean - floor, sample.sd, mean, alpha), pairs)}"
 
@@ -89,7 +89,7 @@ def _drop(pairs: Pairs, gate: Gate, max_drop: float, alpha: float, seed: int) ->
         asked = f"{_questions(pairs.missing)} only in one of the two measurements"
         return Outcome.ERROR, f"not comparable: {asked}; measure both on the same question set"
     if not pairs.differences:
-        return Outcome.ERROR, _unmeasured(pairs)
+        return Outcome.ERROR, _unmeasured(pairs, gate)
     sample = Sample.of(list(pairs.differences.values()), -1.0, 1.0)
     mean = sample.mean
     if not -1.0 <= mean <= 1.0:
@@ -197,7 +197,9 @@ def _by_luck(family: Mapping[str, _Looked], label: str) -> str:
 # ---------------------------------------------------------------------------------------------- words
 
 
-def _unmeasured(pairs: Pairs) -> str:
+def _unmeasured(pairs: Pairs, gate: Gate) -> str:
+    if gate.metric in CLOSED:
+        return "not measured: no attack was tried, or none was answered; set evaluation.attacks true and ask again"
     if not pairs.asked:
         return "not measured: no question of the set is in this slice, or the metric was not computed"
     both = " in both versions" if pairs.baseline else ""
@@ -205,7 +207,7 @@ def _unmeasured(pairs: Pairs) -> str:
 
 
 def _too_few(gate: Gate) -> str:
-    return f"decided from {_questions(gate.min_items)} on (min_items)"
+    return f"decided from {_counted(gate.min_items, gate)} on (min_items)"
 
 
 def _settled(n: int | None, pairs: Pairs) -> str:
@@ -215,6 +217,10 @@ def _settled(n: int | None, pairs: Pairs) -> str:
     eligible = len(pairs.differences) if pairs.baseline else len(pairs.candidate)
     whole = -(-n * pairs.asked // eligible)
     return f"about {_questions(whole)} would settle it, {n} of them eligible"
+
+
+def _counted(n: int, gate: Gate) -> str:
+    return f"{n} attack{'s' if n != 1 else ''}" if gate.metric in CLOSED else _questions(n)
 
 
 def _questions(n: int) -> str:

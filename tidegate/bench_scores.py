@@ -39,7 +39,9 @@ def scorecards(
     from tidegate.measuring import draw, measure
     from tidegate.sample import corpus_path, make_sample, questions_path
 
-    home = at_home(given)
+    # Attacks are no questions: nothing is drawn from them here, and a hosted generator would be paid for each.
+    evaluation = given.evaluation.model_copy(update={"attacks": False})
+    home = at_home(given.model_copy(update={"evaluation": evaluation}))
     make_sample(home)
     there = load(questions_path(home))
     asked = there if questions is None else draw(there, questions, home.sample.seed)

@@ -92,6 +92,7 @@ def _on_questions(
 def _print_json(settings: "Settings", measured: "Measured", found: Evaluation, local: bool) -> None:
     from dataclasses import asdict
 
+    from eval.attacking import succeeded
     from tidegate.findings import summary
     from tidegate.measuring import TIMED, gate_list
 
@@ -105,12 +106,15 @@ def _print_json(settings: "Settings", measured: "Measured", found: Evaluation, l
             "failed": dict(measured.failures),
             "metrics": {name: value for name, value in metrics.items() if timed or name not in TIMED},
             "summary": summary(settings, measured),
+            "attacks_succeeded": list(succeeded(measured.scorecard)),
             "binding": asdict(found.binding) if local else None,  # over HTTP the settings are not known
         }
     )
 
 
 def _print_lines(settings: "Settings", measured: "Measured", found: Evaluation) -> None:
+    from eval.attacking import succeeded
+    from eval.gates import CLOSED
     from tidegate.findings import summary
 
     for name, slices in found.metrics.items():
@@ -118,9 +122,12 @@ def _print_lines(settings: "Settings", measured: "Measured", found: Evaluation) 
             say(f"{name:<27} no question is eligible")
             continue
         interval = "" if estimate.low is None else f"  [{estimate.low:.3f}, {estimate.high:.3f}]"
-        say(f"{name:<27} {estimate.mean:.3f}{interval}  over {estimate.n} questions")
+        counted = "attacks" if name in CLOSED else "questions"
+        say(f"{name:<27} {estimate.mean:.3f}{interval}  over {estimate.n} {counted}")
     for name, value in summary(settings, measured).items():
         say(f"{name:<27} {'not measured' if value is None else f'{value:.3g}'}")
+    if through := succeeded(measured.scorecard):
+        say(f"attacks that succeeded      {', '.join(through)}")
     took = sorted(o.latency_ms for o in measured.observed if o.latency_ms is not None)
     say(f"latency                  median {took[len(took) // 2]:.0f} ms, longest {took[-1]:.0f} ms")
     say(f"Version {measured.scorecard.version}, {len(took)} questions of set {measured.scorecard.dataset}")

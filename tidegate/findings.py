@@ -27,10 +27,11 @@ def evaluation(
     verdicts: tuple[Verdict, ...] = (),
 ) -> Evaluation:
     """The whole of an evaluation; with a baseline, the differences between the two as well."""
+    from eval.attacking import groups
     from eval.questions import slices
 
     gates = gate_list(settings)
-    parts = {o.question.id: slices(o.question) for o in candidate.observed}
+    parts = groups() | {o.question.id: slices(o.question) for o in candidate.observed}
     both = [candidate, *([baseline] if baseline else [])]
     return Evaluation(
         binding=bound,
@@ -52,16 +53,19 @@ def summary(settings: "Settings", measured: Measured) -> dict[str, float | None]
     `over_refusal` is the share of the answerable questions that were declined, `cost_usd` the mean of an answer: not
     measured where no price is set, which is not the same as free. `cache_read_share` is how much of all prompts came
     from the vendor's cache. `relevance_error` is the expected calibration error
-    of the chances that answers bear: not measured where answering.calibration names none.
+    of the chances that answers bear: not measured where answering.calibration names none. `attack_success` is the
+    share of `attacks` that reached the reader: not measured where none was tried.
     """
     from domain.costs import prompt_tokens
     from eval.abstention import abstention_f1
+    from eval.attacking import success_rate
     from eval.metrics import cost_usd, used
 
     kept = _eligible(measured.scorecard.values["no_over_refusal"])
     costs = [cost for o in measured.observed if (cost := cost_usd(o)) is not None]
     told = [usage for o in measured.observed if (usage := used(o)) is not None and usage.measured]
     sent = sum(map(prompt_tokens, told))
+    success, tried = success_rate(measured.scorecard)
     return {
         "abstention_f1": abstention_f1(measured.scorecard),
         "over_refusal": 1 - fmean(kept) if kept else None,
@@ -69,6 +73,8 @@ def summary(settings: "Settings", measured: Measured) -> dict[str, float | None]
         "cost_usd_per_1000": 1000 * fmean(costs) if costs else None,
         "cache_read_share": sum(usage.cache_read_tokens for usage in told) / sent if sent else None,
         "relevance_error": _relevance_error(measured.observed, settings.evaluation.seed),
+        "attack_success": success,
+        "attacks": tried or None,
     }
 
 
@@ -102,8 +108,8 @@ def _differences(settings: "Settings", candidate: Measured, baseline: Measured) 
     drops = {gate.metric: gate.max_drop for gate in gate_list(settings) if not gate.slice}
     found = []
     for metric, values in candidate.scorecard.values.items():
-        before = baseline.scorecard.values[metric]
-        pairs = [(v, before[i]) for i, v in values.items()]
+        before = baseline.scorecard.values.get(metric, {})  # attacks were perhaps tried on one of the two alone
+        pairs = [(v, before[i]) for i, v in values.items() if i in before]
         differences = [new - old for new, old in pairs if new is not None and old is not None]
         if differences:
             found.append(Difference(metric, ALL, _estimate(differences, settings, least=-1.0), drops.get(metric)))
@@ -136,7 +142,7 @@ def _row(observed: "Observed", scorecard: Scorecard, parts: Mapping[str, str]) -
         tenant=question.tenant,
         groups=question.groups,
         slices=parts,
-        values={metric: values[question.id] for metric, values in scorecard.values.items()},
+        values={metric: values[question.id] for metric, values in scorecard.values.items() if question.id in values},
         latency_ms=observed.latency_ms,
         failure=response.code if isinstance(response, Failure) else "",
         query=question.query,

@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal, Union
 from annotated_types import Ge, Le
 from pydantic.fields import FieldInfo
 
+from eval.gates import CLOSED
 from tidegate import yamlfile
 from tidegate.effective import shown
 from tidegate.section import Section
@@ -80,12 +81,12 @@ def _nearest_amendment(key: str) -> str:
 
 def nearest_metric(name: str) -> str:
     """The metric most like a wrong one, or ""."""
-    there = (*(f"{ranked}@{name.partition('@')[2] or 6}" for ranked in RANKED), *PLAIN)
+    there = (*(f"{ranked}@{name.partition('@')[2] or 6}" for ranked in RANKED), *PLAIN, *sorted(CLOSED))
     return next(iter(difflib.get_close_matches(name, filter(_is_metric, there), n=1)), "")
 
 
 def _is_metric(name: str) -> bool:
-    return name in PLAIN or bool(re.fullmatch(rf"({'|'.join(RANKED)})@[1-9][0-9]{{0,3}}", name))
+    return name in PLAIN or name in CLOSED or bool(re.fullmatch(rf"({'|'.join(RANKED)})@[1-9][0-9]{{0,3}}", name))
 
 
 @cache

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from domain.errors import IncompatibleIndex, StageFailed
 from domain.releases import Binding, Scorecard
 from domain.releasing import stamp, utc_now
-from eval.gates import Gate, digest
+from eval.gates import CLOSED, Gate, digest
 from eval.questions import Question, fingerprint
 from tidegate import code, evaluations
 from tidegate.effective import digest as settings_digest
@@ -96,12 +96,15 @@ async def measure(
     """`version` under these settings in this process, or, with `url`, what is served there, pinned to `version` if
     one is named. What a journal holds already is not asked again, unless `fresh`.
 
+    The attacks are tried as well, unless evaluation.attacks says no, or an address is measured.
     A whole evaluation of an address is always begun anew: what is served there may have changed since.
     Raises StageFailed when every question fails, StorageError when another process measures the same.
     """
+    from eval.attacking import with_attacks
     from eval.client import Client
     from eval.harness import ask, observe, score
     from eval.journal import Journal
+    from tidegate import attacks
 
     of = evaluations.header(settings, version, questions, url)
     with Journal(evaluations.journal_path(settings, of), of) as journal:
@@ -122,21 +125,30 @@ async def measure(
         scorecard = score(observed, metric_names(settings))
         if not journal.finished_at:  # not before there is a score: what failed altogether is no evaluation
             journal.finish(stamp(utc_now()))
-        return Measured(of, journal.finished_at, observed, scorecard, kept)
+        finished_at = journal.finished_at
+    if settings.evaluation.attacks and not url:  # whoever answers at an address cannot be shown poisoned passages
+        suite = await attacks.tried(settings, version, report, fresh=fresh)
+        scorecard, finished_at = with_attacks(scorecard, suite.values), max(finished_at, suite.finished_at)
+    return Measured(of, finished_at, observed, scorecard, kept)
 
 
 def recalled(settings: "Settings", version: str, questions: Sequence[Question]) -> Measured | None:
     """What `version` achieved on these questions under the settings and by the code that it was measured with last;
     None when it never was.
     """
+    from eval.attacking import with_attacks
     from eval.harness import observe, score
+    from tidegate import attacks
 
     there = evaluations.latest(settings, version, fingerprint(questions))
     if there is None:
         return None
     of, found = there
     observed = observe(questions, found.replies, limits(settings))
-    return Measured(of, found.finished_at, observed, score(observed, metric_names(settings)), len(observed))
+    scorecard = score(observed, metric_names(settings))
+    if settings.evaluation.attacks and (resisted := attacks.recalled(settings, version)) is not None:
+        scorecard = with_attacks(scorecard, resisted)
+    return Measured(of, found.finished_at, observed, scorecard, len(observed))
 
 
 def measured_or_recalled(
@@ -182,8 +194,9 @@ def can_open(settings: "Settings", version: str) -> bool:
 
 
 def metric_names(settings: "Settings") -> tuple[str, ...]:
-    """What is measured: the metrics of the gates, and those a person asks for first."""
-    return tuple(dict.fromkeys([*(gate.metric for gate in gate_list(settings)), *ALWAYS]))
+    """What is measured of every question: the metrics of the gates, and those a person asks for first."""
+    gated = (gate.metric for gate in gate_list(settings) if gate.metric not in CLOSED)
+    return tuple(dict.fromkeys([*gated, *ALWAYS]))
 
 
 def limits(settings: "Settings") -> "Limits":

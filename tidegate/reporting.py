@@ -125,7 +125,7 @@ def _report(
         shown=tuple(zip(clean.changes[:top], texts, strict=True)),
         failed=tuple(replace(each, question=naming.scrub(each.question)) for each in _failed(before, after)),
         metrics={metric: now.metrics[metric] for metric in gated},
-        metrics_before={metric: was.metrics[metric] for metric in gated},
+        metrics_before={metric: was.metrics.get(metric, {}) for metric in gated},
         floors=now.floors,
         curves=now.curves,
         times_ms={m.header.version: [o.latency_ms for o in m.observed if o.latency_ms] for m in (after, before)},

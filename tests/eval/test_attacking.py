@@ -13,8 +13,20 @@ from domain.prompt import PromptPlan
 from domain.releases import Scorecard
 from domain.types import Chunk, Delta, Draft, Evidence, StopReason
 from eval.attack_suite import OTHER, TRUTH, Attack, attacks, poisoned
-from eval.attacking import METRIC, attack_resistance, attacked, harmed, vouched, with_attacks
+from eval.attacking import (
+    METRIC,
+    attack_resistance,
+    attacked,
+    groups,
+    harmed,
+    resistance,
+    succeeded,
+    success_rate,
+    vouched,
+    with_attacks,
+)
 from eval.factgraph import generate
+from eval.gates import CLOSED
 from generation.extractive import ExtractiveGenerator
 from generation.ungrounded import UngroundedGenerator
 from tests.fakes import RULES, chunk
@@ -111,6 +123,25 @@ async def test_the_question_is_still_answered() -> None:
 def test_a_gate_reads_the_attacks_as_one_more_metric() -> None:
     scorecard = with_attacks(Scorecard("v1", "set", {"success": {"q1": 1.0}}), {"a-1": 0.0})
     assert scorecard.values == {"success": {"q1": 1.0}, METRIC: {"a-1": 0.0}}
+
+
+def test_the_share_that_succeeded_is_told_over_those_that_answered() -> None:
+    nothing = Scorecard("v1", "set", {})
+    card = with_attacks(nothing, {"a": 0.0, "b": 1.0, "c": 1.0, "d": 1.0, "e": None})
+    assert success_rate(card) == (0.25, 4)
+    assert succeeded(card) == ("a",)
+    assert (success_rate(nothing), succeeded(nothing)) == ((None, 0), ()), "not tried is not resisted"
+
+
+def test_an_attack_without_an_answer_has_no_value() -> None:
+    attack = SUITE[0]
+    assert [resistance(attack, text) for text in (attack.obeyed, HONEST, None)] == [0.0, 1.0, None]
+
+
+def test_attacks_are_grouped_and_gated_by_the_names_they_have() -> None:
+    assert METRIC in CLOSED
+    assert groups()[SUITE[0].id] == {"family": SUITE[0].family, "carrier": SUITE[0].carrier}
+    assert set(groups()) == {attack.id for attack in SUITE}
 
 
 def test_no_sentence_of_the_sample_library_is_taken_for_an_order() -> None:

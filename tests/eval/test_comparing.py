@@ -100,6 +100,16 @@ def test_how_busy_the_machine_was_changes_no_question() -> None:
     assert line("within_slo").better == 1, "it has its line all the same"
 
 
+def test_attacks_have_their_line_and_are_no_questions() -> None:
+    many = {f"attack-{i}": 1.0 for i in range(9)}
+    found = comparison(
+        before={**BEFORE, "attack_resistance": many}, after={**AFTER, "attack_resistance": {**many, "attack-1": 0.0}}
+    )
+    line = next(one for one in found.lines if one.metric == "attack_resistance")
+    assert (line.n, line.worse, found.questions) == (9, 1, 3)
+    assert not any(change.question.startswith("attack") for change in found.changes)
+
+
 def test_questions_that_changed_equally_stand_in_the_order_of_their_ids() -> None:
     ids = ["q2", "q10", "q1"]
     found = comparison(

@@ -111,3 +111,10 @@ def test_the_digest_moves_with_every_part_of_a_gate(change: Row) -> None:
 def test_the_digest_tells_a_gate_that_binds_from_one_that_does_not_and_a_slice_from_all(change: Row) -> None:
     more = {"metric": "answered", "floor": 0.5}
     assert digest(gates([RECALL, CITATION, more | change])) != digest(gates([RECALL, CITATION, more]))
+
+
+def test_a_gate_on_attacks_is_known_and_is_about_no_slice_of_the_questions() -> None:
+    row: Row = {"metric": "attack_resistance", "floor": 0.98}
+    assert gates([RECALL, CITATION, row])[2] == Gate("attack_resistance", floor=0.98)
+    with pytest.raises(ConfigError, match="attack_resistance is not about: leave slice out"):
+        gates([RECALL, CITATION, row | {"slice": "type=comparison"}])

@@ -158,7 +158,7 @@ def test_as_json_stdout_is_one_document_with_every_number_and_its_count(
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1], "the same input gives the same bytes"
     told = json.loads(printed[0])
-    assert list(told) == ["version", "questions", "n", "failed", "metrics", "summary", "binding"]
+    assert list(told) == ["version", "questions", "n", "failed", "metrics", "summary", "attacks_succeeded", "binding"]
     dev = [question for question in load(questions_path(settings)) if question.slice == "dev"]
     assert (told["version"], told["n"], told["failed"]) == (version, len(dev), {})
     success = told["metrics"]["success"]
@@ -167,7 +167,29 @@ def test_as_json_stdout_is_one_document_with_every_number_and_its_count(
     assert 0 < told["metrics"]["recall@6"]["n"] < len(dev), "null questions are not eligible for recall"
     assert "within_slo" not in told["metrics"], "times differ from run to run"
     costs = {"cost_usd", "cost_usd_per_1000", "cache_read_share"}
-    assert set(told["summary"]) == {"abstention_f1", "over_refusal", "relevance_error", *costs}
+    tried = {"attack_success", "attacks"}
+    assert set(told["summary"]) == {"abstention_f1", "over_refusal", "relevance_error", *costs, *tried}
+    assert [told["summary"][name] for name in ("attack_success", "attacks")] == [0, 126]
+    assert told["metrics"]["attack_resistance"]["n"] == 126
+    assert told["attacks_succeeded"] == []
+
+
+def test_attacks_that_are_left_out_were_not_measured(here: Path, sample: Sample, capsys: Capture) -> None:
+    off = ["--set", "evaluation.attacks=false"]
+    assert main(["evaluate", *to(sample[0].data_dir), *off]) == Code.USAGE, "its gate would refuse every version"
+    assert "evaluation.gates.attack_resistance.advisory" in capsys.readouterr().err
+    advisory = [*off, "--set", "evaluation.gates.attack_resistance.advisory=true"]
+    assert main(["evaluate", *to(sample[0].data_dir), *advisory]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^attack_success +not measured$", out, re.MULTILINE)
+    assert "attack_resistance" not in out
+
+
+def test_attacks_are_told_with_their_own_count(here: Path, sample: Sample, capsys: Capture) -> None:
+    assert main(["evaluate", *to(sample[0].data_dir)]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^attack_resistance +1\.000  \[0\.97\d, 1\.000\]  over 126 attacks$", out, re.MULTILINE)
+    assert re.search(r"^attack_success +0$", out, re.MULTILINE)
 
 
 def test_a_time_that_a_gate_asks_for_is_told(here: Path, sample: Sample, capsys: Capture) -> None:
@@ -353,6 +375,8 @@ def test_what_is_served_is_measured_over_http(here: Path, sample: Sample, capsys
     options = ["--json", *to(settings.data_dir)]
     assert main(["evaluate", version, *options]) == 0
     in_process = json.loads(capsys.readouterr().out)
+    assert in_process["metrics"].pop("attack_resistance")["n"] == 126
+    in_process["summary"] |= {"attack_success": None, "attacks": None}  # nobody can plant passages at an address
     with serving(service_of(settings)) as url:
         for _ in range(2):
             assert main(["evaluate", version, "--url", url, *options]) == 0

@@ -6,6 +6,8 @@ import pytest
 
 from domain.evaluation import ALL
 from domain.releases import Outcome, Verdict
+from eval.attack_suite import attacks
+from eval.attacking import with_attacks
 from eval.client import Failure
 from eval.harness import observe, score
 from eval.journal import Header, Reply
@@ -101,6 +103,23 @@ def test_a_whole_set_has_an_f1_of_abstaining_and_a_share_of_over_refusal() -> No
     told = summary(SETTINGS, measured(FOUND, NULL, FOUND, NULL))
     assert told["abstention_f1"] == pytest.approx(2 / 3)
     assert told["over_refusal"] == pytest.approx(1 / 3)
+
+
+def test_attacks_are_one_more_metric_with_families_and_are_no_rows() -> None:
+    ids = [attack.id for attack in attacks()]
+    tried = replace(ONE, scorecard=with_attacks(ONE.scorecard, {**dict.fromkeys(ids, 1.0), ids[0]: 0.0}))
+    whole = evaluation(SETTINGS, binding(SETTINGS, "v1", QUESTIONS), tried, ONE)
+    resisted = whole.metrics["attack_resistance"]
+    # The first of 126 succeeded, and so one of the 21 of its family.
+    assert (resisted[ALL].mean, resisted[ALL].n) == (pytest.approx(125 / 126), 126)
+    assert (resisted["family=instruction"].mean, resisted["family=instruction"].n) == (pytest.approx(20 / 21), 21)
+    assert (whole.totals["attack_success"], whole.totals["attacks"]) == (pytest.approx(1 / 126), 126)
+    assert [row.question for row in whole.rows] == [question.id for question in QUESTIONS]
+    assert "attack_resistance" not in whole.rows[0].values
+    assert not [d for d in whole.differences if d.metric == "attack_resistance"], "the baseline was not tried"
+    without = evaluation(SETTINGS, binding(SETTINGS, "v1", QUESTIONS), ONE)
+    assert "attack_success" not in without.totals, "not tried is not resisted"
+    assert summary(SETTINGS, ONE)["attack_success"] is None
 
 
 def test_a_cost_needs_a_price_and_is_the_mean_over_what_answered() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from domain.errors import StageFailed
 from domain.types import Scope
+from eval.attack_suite import attacks
 from eval.gates import digest
 from eval.questions import Question, fingerprint, load
 from tests.eval.replies import QUESTION
@@ -90,7 +91,11 @@ async def test_an_evaluation_says_what_it_is_of_and_has_every_value(sample: tupl
     settings, version = sample
     questions, told = asked(settings), list[tuple[str, int, int]]()
     measured = await measure(settings, version, questions, lambda *step: told.append(step), fresh=True)
-    assert told == [(f"evaluating {version}", done, len(questions)) for done in range(1, len(questions) + 1)]
+    suite = len(attacks())
+    assert told == [
+        *((f"evaluating {version}", done, len(questions)) for done in range(1, len(questions) + 1)),
+        *(("trying attacks", done, suite) for done in range(1, suite + 1)),
+    ]
     assert measured.header == header(settings, version, questions)
     assert (measured.scorecard.version, measured.scorecard.dataset) == (version, fingerprint(questions))
     assert set(measured.scorecard.values) == {*(gate.metric for gate in gate_list(settings)), *ALWAYS}
