@@ -10,7 +10,7 @@ import pytest
 from domain.costs import Prices
 from domain.errors import ConfigError
 from domain.releases import Scorecard
-from eval.abstention import abstention_f1
+from eval.abstention import abstention_f1, abstention_f1_interval
 from eval.client import Failure
 from eval.metrics import PLAIN, RANKED, cost_usd, metrics
 from eval.observed import Limits, Observed
@@ -139,6 +139,41 @@ def test_f1_of_abstaining_is_made_of_precision_and_recall_of_the_whole_set() -> 
     assert f1({"n1": 0.0, "a1": None}, {"n1": None, "a1": 0.0}) == 0
     assert f1({"a1": None}, {"a1": 0.0}) is None, "nothing was to be declined"
     assert abstention_f1(Scorecard("v1", "set", {"abstention": recalls})) is None, "half is not measured"
+
+
+def declining(right: int, missed: int, wrong: int, kept: int) -> Scorecard:
+    """So many null questions declined and answered, and answerable ones declined and answered."""
+    kinds = [(1.0, 1.0)] * right + [(0.0, None)] * missed + [(None, 0.0)] * wrong + [(None, None)] * kept
+    named = {f"q{i}": kind for i, kind in enumerate(kinds)}
+    recalls, precisions = ({q: kind[side] for q, kind in named.items()} for side in (0, 1))
+    return Scorecard("v1", "set", {"abstention": recalls, "abstention_precision": precisions})
+
+
+def test_the_interval_of_f1_holds_it_narrows_with_questions_and_repeats() -> None:
+    few, many = (abstention_f1_interval(declining(3 * n, n, n, 15 * n), 0.025, 7) for n in (5, 80))
+    assert few is not None
+    assert many is not None
+    assert few[0] < many[0] < 0.75 < many[1] < few[1]
+    assert many == abstention_f1_interval(declining(240, 80, 80, 1200), 0.025, 7)
+    # Drawing question by question gives the same bounds, but for the noise of 300 draws.
+    assert many == pytest.approx(resampled_f1(declining(240, 80, 80, 1200)), abs=0.015)
+
+
+def resampled_f1(card: Scorecard) -> tuple[float, float]:
+    """The slow twin: questions drawn one by one, F1 of each draw by its own function."""
+    rng, ids, found = Random(1), list(card.values["abstention"]), []
+    for _ in range(300):
+        drawn = {f"d{i}": rng.choice(ids) for i in range(len(ids))}
+        again = {name: {d: values[q] for d, q in drawn.items()} for name, values in card.values.items()}
+        found.append(abstention_f1(Scorecard("v1", "set", again)) or 0.0)
+    found.sort()
+    return found[7], found[-8]
+
+
+def test_without_an_f1_there_is_no_interval_and_nothing_ever_declined_is_zero() -> None:
+    assert abstention_f1_interval(declining(0, 0, 2, 5), 0.025, 7) is None
+    assert abstention_f1_interval(declining(0, 4, 0, 5), 0.025, 7) == (0.0, 0.0)
+    assert abstention_f1_interval(declining(6, 0, 0, 9), 0.025, 7) == (1.0, 1.0)
 
 
 LIMITS = Limits(
