@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from domain.evaluation import Evaluation
+from domain.judging import Judgement, Submission
 from domain.prompt import PromptPlan
 from domain.releases import Decision, IndexVersion, Kept, Move, Observation, Rollout
 from domain.types import (
@@ -118,6 +119,26 @@ class PairScorer(Protocol):
 
     def score(self, query: str, hits: Sequence[Hit]) -> Sequence[float]:
         """One finite score per hit, in the order given."""
+        ...
+
+
+class Judge(Protocol):
+    """Grades answers by a rubric. `name` pins what judges and `rubric` what it judges by, so that equal ones mean equal
+    grades; `families` says whose model it is, empty when nobody can tell.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def rubric(self) -> str: ...
+    @property
+    def families(self) -> frozenset[str]: ...
+
+    async def judge(self, submission: Submission) -> Judgement:
+        """A grade with its reason, or none: a verdict that cannot be read is "not judged", never a grade.
+
+        Raises StageFailed and its kinds when the judge cannot be asked.
+        """
         ...
 
 

@@ -1,5 +1,8 @@
-"""How far two scorings of the same items agree in order: Spearman's and Kendall's coefficients, ties included."""
+"""How far two scorings of the same items agree: in order by Spearman's and Kendall's coefficients, ties included, and
+label by label by Cohen's kappa.
+"""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -26,6 +29,28 @@ def kendall(one: Sequence[float], other: Sequence[float]) -> float:
     above = np.triu_indices(len(mine), 1)
     signs = [np.sign(values[:, None] - values)[above] for values in (mine, theirs)]
     return float(signs[0] @ signs[1] / np.sqrt((signs[0] @ signs[0]) * (signs[1] @ signs[1])))
+
+
+def kappa(one: Sequence[str], other: Sequence[str]) -> float:
+    """Agreement beyond what the two would reach by luck with as many of each label: 1 is whole, 0 is luck, below is
+    worse than luck (Cohen 1960).
+
+    A side that always gives the same label has 0, however often it agrees. Raises ValueError for unequal lengths, for
+    no item, and where both sides give one and the same label throughout: then luck alone agrees wholly.
+    """
+    n, by_luck = len(one), luck(one, other)
+    if by_luck == 1:
+        raise ValueError(f"All {n} items have one label on both sides: kappa is not defined, two labels are wanted.")
+    agreed = sum(a == b for a, b in zip(one, other, strict=True)) / n
+    return (agreed - by_luck) / (1 - by_luck)
+
+
+def luck(one: Sequence[str], other: Sequence[str]) -> float:
+    """The share of items on which two who give as many of each label, and do not look, agree. Errors as `kappa`."""
+    if len(one) != len(other) or not one:
+        raise ValueError(f"{len(one)} and {len(other)} labels: as many of both are wanted, and at least one.")
+    mine, theirs = Counter(one), Counter(other)
+    return sum(mine[label] * theirs[label] for label in mine) / len(one) ** 2
 
 
 def _checked(one: Sequence[float], other: Sequence[float]) -> tuple[Floats, Floats]:

@@ -72,9 +72,14 @@ def claims(observed: Observed) -> list[Claim]:
     found = []
     for sentence in prose_sentences(observed.text):
         cited = tuple(sources[sid] for sid in dict.fromkeys(_MARKER.findall(sentence)) if sid in sources)
-        if cited or (claims_something(sentence) and not _ADMISSION.search(sentence)):
+        if cited or asserts(sentence):
             found.append(_claim(_MARKER.sub("", sentence).strip(), cited))
     return found
+
+
+def asserts(sentence: str) -> bool:
+    """True for a sentence that claims something; that the sources are silent about something is an admission."""
+    return claims_something(sentence) and not _ADMISSION.search(sentence)
 
 
 def _claim(text: str, cited: tuple[Body, ...]) -> Claim:

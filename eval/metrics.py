@@ -35,8 +35,8 @@ def answer_correctness(observed: Observed) -> float | None:
     """
     if not observed.answerable or not observed.question.answer:
         return None
-    text, accepted = _words(observed.text), (observed.question.answer, *observed.question.aliases)
-    stated = any(_words(a) in text for a in accepted if _words(a).strip())
+    text, accepted = folded(observed.text), (observed.question.answer, *observed.question.aliases)
+    stated = any(folded(a) in text for a in accepted if folded(a).strip())
     return float(stated and observed.status == Status.COMPLETE)
 
 
@@ -110,7 +110,7 @@ def used(observed: Observed) -> Usage | None:
     )
 
 
-def _words(text: str) -> str:
+def folded(text: str) -> str:
     """Case and punctuation folded; a word is bounded by blanks, so that 12 is not found in 120."""
     return f" {' '.join(WORD.findall(unicodedata.normalize('NFKC', text).casefold()))} "
 

@@ -28,6 +28,7 @@ def build_and_admit(
     from tidegate.build import build_version, tell
     from tidegate.compose import make_registry
     from tidegate.evaluate import question_set
+    from tidegate.judging import bound
     from tidegate.measuring import binding
     from tidegate.sample import corpus_path, make_sample, questions_path
     from tidegate.suggestions import offer
@@ -39,7 +40,7 @@ def build_and_admit(
     asked = () if corpus is not None and own is None else question_set(settings, None)
     built = build_version(settings, corpus or corpus_path(settings), report, groups=groups)
     tell(built.outcomes)
-    releases = Releases(make_registry(settings), lambda v, baseline: binding(settings, v, asked, baseline))
+    releases = Releases(make_registry(settings), lambda v, b: bound(settings, binding(settings, v, asked, b)))
     decision = decision_about(settings, releases, built.version.id, asked, forced, report)
     check_admitted(decision, releases.registry.rollout())
     # Only who forces it now wants it for everybody: an earlier force may have been for a canary, even one turned back.

@@ -74,8 +74,10 @@ def begun_on(registry: IndexRegistry, version: str) -> Binding | None:
 
 def _measured_on(settings: "Settings", version: str, questions: Path | None, baseline: str | None) -> Binding:
     from tidegate.evaluate import question_set
+    from tidegate.judging import bound
     from tidegate.measuring import binding
     from tidegate.sample import questions_path
 
     named = questions or settings.evaluation.question_set or questions_path(settings).exists()
-    return binding(settings, version, question_set(settings, questions) if named else (), baseline)
+    asked = question_set(settings, questions) if named else ()
+    return bound(settings, binding(settings, version, asked, baseline))

@@ -16,6 +16,7 @@ from domain.errors import BadRequest, TidegateError
 from tidegate import (
     ask,
     bench,
+    bench_answers,
     bench_build,
     bench_canary,
     bench_dense,
@@ -35,6 +36,7 @@ from tidegate import (
     config,
     evaluate,
     gate,
+    judge,
     observe,
     releases,
     serve,
@@ -175,6 +177,7 @@ def _shared(
 GROUPS: Mapping[str, str] = {
     "bench": "Measure this machine, the gate and the canary.",
     "config": "Show or check the settings.",
+    "judge": "Find out what a judge is worth, and let it grade answers.",
 }
 
 VERBS: Verbs = {
@@ -185,6 +188,8 @@ VERBS: Verbs = {
     "calibrate": (calibrate.calibrate, "tidegate calibrate v0123456789ab --json"),
     "compare": (compare.compare, "tidegate compare v0123456789ab vba9876543210 --html report.html"),
     "gate": (gate.gate, "tidegate gate v0123456789ab --json"),
+    "judge calibrate": (judge.calibrate, "tidegate judge calibrate --json"),
+    "judge score": (judge.score, "tidegate judge score v0123456789ab --json"),
     "canary": (releases.canary, "tidegate canary v0123456789ab --auto"),
     "observe": (observe.observe, "tidegate observe --json"),
     "promote": (releases.promote, "tidegate promote v0123456789ab"),
@@ -201,6 +206,7 @@ VERBS: Verbs = {
     ),
     "bench graph": (bench.graph, "tidegate bench graph --json"),
     "bench serve": (bench.serve, "tidegate bench serve --seconds 20"),
+    "bench answers": (bench_answers.answers, "tidegate bench answers --questions 100 --json"),
     "bench canary": (bench_canary.canary, "tidegate bench canary --json"),
     "bench dense": (bench_dense.dense, "tidegate bench dense --vectors 20000"),
     "bench embed": (bench_embed.embed, "tidegate bench embed --corpus ./cranfield --json"),

@@ -21,6 +21,12 @@ ASKING = (
 # What can change a number as well: metrics, intervals, gates.
 MEASURING = (*ASKING, "eval")
 
+# What can change a grade: what a judge is asked, what it goes by, and how its verdict is read.
+JUDGING = (
+    "domain", "eval/citations.py", "eval/judging.py", "eval/metrics.py", "eval/model_judge.py", "eval/rules_judge.py",
+    "generation/rendering.py",
+)  # fmt: skip
+
 
 @cache
 def asking() -> str:
@@ -35,6 +41,12 @@ def asking() -> str:
 def measuring() -> str:
     """As `asking`, over what can change a decision too. This is what a Binding calls the code."""
     return _digest(MEASURING)
+
+
+@cache
+def judging() -> str:
+    """Eight hex digits over what can change a judge's grade, whatever version is installed: the judge's own digest."""
+    return of(ROOT, JUDGING)
 
 
 def of(root: Path, parts: Iterable[str]) -> str:

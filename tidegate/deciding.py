@@ -6,7 +6,7 @@ says, also when nothing could be measured: whoever asks later must not read sile
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from domain.errors import StageFailed
@@ -46,12 +46,15 @@ def gate(
     StorageError when the version's folder is not what its name says.
     """
     from tidegate.compose import make_registry
+    from tidegate.judging import bound as with_judge
+    from tidegate.judging import check_gating
     from tidegate.tracking import follow, prepare
 
+    check_gating(settings)
     prepare(settings)
     registry = make_registry(settings)
     registry.verify(version)  # replies that are kept may be those of a folder that was whole
-    bound = binding(settings, version, questions, against(registry.rollout(), version))
+    bound = with_judge(settings, binding(settings, version, questions, against(registry.rollout(), version)))
     try:
         compared = compare(settings, bound, questions, report, note)
     except StageFailed as error:  # neither good nor bad: there is no number
@@ -62,7 +65,7 @@ def gate(
         tell_failures(measured, note)
     for line in compared.detectable:
         tell(str(line))
-    decision = judged(settings, bound, compared, note)
+    decision = judged(settings, bound, compared, note, report)
     registry.record(decision)
     follow(settings)
     return decision, compared
@@ -92,28 +95,52 @@ def compare(
     return Compared(candidate, baseline, lines)
 
 
-def judged(settings: "Settings", bound: Binding, compared: Compared, note: Tell) -> Decision:
-    """The decision on a comparison, told to the tracker. Records nothing."""
+def judged(
+    settings: "Settings", bound: Binding, compared: Compared, note: Tell, report: Report = lambda *_: None
+) -> Decision:
+    """The decision on a comparison, told to the tracker. Records nothing. The judge has its say where it gates."""
+    from eval.judging import METRIC
     from eval.questions import slices
     from eval.verdicts import judge
     from tidegate.findings import evaluation
+    from tidegate.judging import judge_gates
     from tidegate.tracking import track, untracked
 
     chosen = settings.evaluation
+    failed: tuple[Verdict, ...] = ()
+    try:
+        compared = with_grades(settings, compared, report)
+    except StageFailed as error:  # the gate of the judge has nothing to look at; the others have
+        failed = (Verdict(METRIC, Outcome.ERROR, f"not measured: {error}"),)
     verdicts = judge(
         compared.candidate.scorecard,
         compared.baseline.scorecard if compared.baseline else None,
-        gate_list(settings),
+        (*gate_list(settings), *(() if failed else judge_gates(settings))),
         {o.question.id: slices(o.question) for o in compared.candidate.observed},
         alpha=chosen.alpha,
         seed=chosen.seed,
     )
+    verdicts = (*verdicts, *failed)
     tracked = track(settings, evaluation(settings, bound, compared.candidate, compared.baseline, verdicts))
     if tracked.note:
         note(tracked.note)
     if missing := untracked(settings, tracked.run_id):
         verdicts = (*verdicts, Verdict("tracking", Outcome.ERROR, missing))
     return _decided(bound, verdicts, tracked.run_id)
+
+
+def with_grades(settings: "Settings", compared: Compared, report: Report) -> Compared:
+    """Both versions with the judge's grades as one more metric; unchanged where the judge decides nothing."""
+    from tidegate.judging import graded
+
+    if not settings.judge.gates:
+        return compared
+
+    def by_judge(measured: Measured) -> Measured:
+        return replace(measured, scorecard=graded(settings, measured.scorecard, measured.observed, report))
+
+    baseline = by_judge(compared.baseline) if compared.baseline else None
+    return replace(compared, candidate=by_judge(compared.candidate), baseline=baseline)
 
 
 def tell_failures(measured: Measured | None, note: Tell) -> None:

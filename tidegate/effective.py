@@ -20,7 +20,7 @@ NOT_SERVED = frozenset(
      "data_dir", "chunking", "access.default_groups", "embedding.threads", "embedding.device",
      "embedding.query_cache", "rerank.device", "retrieval.shards", "rerank.threads", "rerank.batch_tokens",
      "serving.host", "serving.port", "serving.haproxy", "serving.max_body_bytes",
-     "serving.stages", "costs", "evaluation", "tracking", "canary", "access.admin_key_file", "sample"}
+     "serving.stages", "costs", "evaluation", "judge", "tracking", "canary", "access.admin_key_file", "sample"}
 )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from tidegate.settings_citations import Citations
 from tidegate.settings_costs import Costs
 from tidegate.settings_embedding import Embedding
 from tidegate.settings_generation import Generation, Rewriting
+from tidegate.settings_judge import Judge
 from tidegate.settings_release import Canary, Evaluation, Tracking
 from tidegate.settings_rerank import Rerank
 from tidegate.settings_seeking import Seeking
@@ -223,6 +224,7 @@ class Settings(Section):
     costs: Costs = Costs()
     serving: Serving = Serving()
     evaluation: Evaluation = Evaluation()
+    judge: Judge = Judge()
     tracking: Tracking = Tracking()
     canary: Canary = Canary()
     sample: Sample = Sample()

@@ -1,8 +1,10 @@
-"""Rank correlations on lists short enough to check on paper."""
+"""Agreement in order and in labels, on lists short enough to check on paper; kappa against scikit-learn too."""
+
+from random import Random
 
 import pytest
 
-from eval.agreement import kendall, spearman
+from eval.agreement import kappa, kendall, spearman
 
 
 def test_the_same_order_agrees_wholly_and_the_reverse_not_at_all() -> None:
@@ -27,3 +29,28 @@ def test_without_two_orders_there_is_nothing_to_agree_on(one: list[float], other
     for coefficient in (spearman, kendall):
         with pytest.raises(ValueError, match="no orders to compare"):
             coefficient(one, other)
+
+
+def test_kappa_by_hand() -> None:
+    # Three of four agree. By luck: a 3/4 * 2/4 + b 1/4 * 2/4 = 1/2, so (3/4 - 1/2) / (1 - 1/2) = 1/2.
+    assert kappa(list("aaab"), list("aabb")) == pytest.approx(0.5)
+
+
+def test_kappa_punishes_a_judge_that_always_passes() -> None:
+    truth = ["right"] * 95 + ["wrong"] * 5
+    assert kappa(truth, ["right"] * 100) == pytest.approx(0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_kappa_is_the_one_of_scikit_learn(seed: int) -> None:
+    from sklearn.metrics import cohen_kappa_score  # takes seconds to import: not at collection
+
+    rng = Random(seed)
+    one, other = ([rng.choice("abcd"[: rng.randint(2, 4)]) for _ in range(50)] for _ in range(2))
+    assert kappa(one, other) == pytest.approx(cohen_kappa_score(one, other))
+
+
+@pytest.mark.parametrize(("one", "other"), [([], []), (["a"], ["a", "b"]), (["a", "a"], ["a", "a"])])
+def test_without_two_labels_kappa_is_not_defined(one: list[str], other: list[str]) -> None:
+    with pytest.raises(ValueError, match="label"):
+        kappa(one, other)
