@@ -38,6 +38,7 @@ from tidegate import (
     gate,
     judge,
     observe,
+    preflight,
     releases,
     serve,
     train_reranker,
@@ -200,6 +201,7 @@ VERBS: Verbs = {
     "status": (serve.status, "tidegate status --json"),
     "ask": (ask.ask, 'tidegate ask "When does the tide turn?"'),
     "search": (ask.search, "tidegate search ERR_CONN_RESET --mode lexical"),
+    "preflight": (preflight.preflight, "tidegate preflight --json"),
     "train-reranker": (
         train_reranker.train_reranker,
         "tidegate train-reranker --questions questions.jsonl --out ./reranker --minutes 60",

@@ -1,8 +1,8 @@
-"""The composition root: where settings become the things that answer, and where clients of vendors are made.
+"""The composition root: where settings become the things that answer.
 
 Every `make_...` is called in the process that needs the thing (a Serve replica, the command line), so this module
 imports nothing heavy and its functions travel by name. To add a back end, add its line here. What is deployed of it
-is compose_graph.py; what watches and moves versions is compose_releases.py.
+is compose_graph.py; what watches and moves versions is compose_releases.py; clients of Bedrock are compose_bedrock.py.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -24,8 +24,17 @@ from serving.deployments.gateway import Ready
 from serving.schemas import Limits
 from serving.service import Service, always_ready
 from serving.telemetry import Silent, Telemetry
+from tidegate.compose_bedrock import (
+    AT_ONCE,
+    bedrock_client,
+    check_bedrock,
+    make_bedrock_embedder,
+    make_bedrock_scorer,
+    make_knowledge_library,
+    prices_of,
+)
 from tidegate.compose_calibration import check_calibration, make_bar, make_calibration
-from tidegate.compose_generation import check_credentials, check_hosted, make_hosted_generator, paces
+from tidegate.compose_generation import check_hosted, make_hosted_generator, paces
 from tidegate.settings import Settings
 from tidegate.suggestions import offered
 
@@ -53,6 +62,8 @@ def make_embedder(settings: Settings) -> Embedder:
     embedder: Embedder
     if chosen.backend == "hashing":
         embedder = HashingEmbedder(chosen.dimensions)
+    elif chosen.backend == "bedrock":
+        embedder = make_bedrock_embedder(settings)
     else:
         from retrieval.model_folder import minilm_folder
         from retrieval.neural import SentenceEncoder
@@ -107,6 +118,8 @@ def open_folder(settings: Settings, embedder: Embedder, folder: Path) -> HybridI
 
 def make_library(settings: Settings) -> Library:
     """The Retriever of one process; `refresh` it before the first question."""
+    if settings.retrieval.knowledge_base is not None:
+        return make_knowledge_library(settings, make_registry(settings))
     embedder = make_embedder(settings)
     check_calibration(settings, embedder)
     opening = partial(open_index, settings, embedder)
@@ -124,6 +137,8 @@ def make_reranker(settings: Settings, *, hurried: bool = True) -> Reranker:
         return FeatureReranker(read_weights(), word_vectors_of(settings))
 
     chosen = settings.rerank
+    if chosen.backend == "bedrock":
+        return ScoredReranker(make_bedrock_scorer(settings), chosen.depth, ThreadPoolExecutor(AT_ONCE, "reranker"))
     executor = ThreadPoolExecutor(1, "reranker")
     if not chosen.reads:
         return ScoredReranker(features(), chosen.depth, executor)
@@ -187,36 +202,11 @@ def make_generator(settings: Settings) -> Generator:
     return ExtractiveGenerator()
 
 
-def bedrock_client(settings: Settings, service: str = "bedrock-runtime") -> Any:  # boto3
-    """A client with our limits. Raises ConfigError when no region or no credentials are configured anywhere."""
-    import boto3
-    from botocore.exceptions import BotoCoreError, NoRegionError
-
-    from generation.bedrock_calls import client_config
-
-    chosen = settings.generation
-    session = boto3.Session(region_name=chosen.region)
-    try:
-        client = session.client(
-            service,
-            endpoint_url=chosen.endpoint_url if chosen.backend != "openai_compatible" else None,
-            config=client_config(chosen.connect_timeout_s, chosen.read_timeout_s),
-        )
-    except NoRegionError as error:
-        raise ConfigError("No cloud region is configured: set generation.region or AWS_DEFAULT_REGION.") from error
-    except BotoCoreError:
-        check_credentials(session)  # half a key, or a profile that is not there, is told as what it is
-        raise
-    check_credentials(session)
-    return client
-
-
 def check_startable(settings: Settings) -> None:
     """Raises at start what would otherwise be found out by the first question."""
     if settings.generation.hosted:
         check_hosted(settings)
-    if settings.generation.backend == "bedrock" or settings.rewriting.backend == "bedrock":
-        bedrock_client(settings).close()
+    check_bedrock(settings)
     make_naming(settings)
 
 
@@ -243,7 +233,7 @@ def make_rules(settings: Settings) -> Rules:
         agent_steps=settings.seeking.steps if settings.seeking.mode == "agent" else 0,
         agent_covered=settings.seeking.covered,
         calibration=make_calibration(settings),
-        prices=settings.costs.of(settings.generation.model),
+        prices=prices_of(settings),
     )
 
 

@@ -1,6 +1,6 @@
 """Settings to a hosted model that writes answers, and what is proved about it before the first question.
 
-Clients of the cloud are made in compose.py and passed in.
+Clients of the cloud are made in compose_bedrock.py and passed in.
 """
 
 from collections.abc import Callable

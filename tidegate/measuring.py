@@ -186,6 +186,8 @@ def can_open(settings: "Settings", version: str) -> bool:
     """False for a version that was built with another encoder or analyser than these settings ask for."""
     from tidegate.compose import make_embedder, open_index
 
+    if settings.retrieval.knowledge_base is not None:  # searched in its place, whatever encoder it was built with
+        return True
     try:
         open_index(settings, make_embedder(settings), version)
     except IncompatibleIndex:
@@ -202,12 +204,13 @@ def metric_names(settings: "Settings") -> tuple[str, ...]:
 def limits(settings: "Settings") -> "Limits":
     """What a good answer takes and costs at most."""
     from eval.observed import Limits
+    from tidegate.compose_bedrock import prices_of
 
     chosen = settings.evaluation
     return Limits(
         slo_ms=chosen.slo_ms,
         cost_cap_usd=chosen.cost_cap_usd,
-        prices=settings.costs.of(settings.generation.model),
+        prices=prices_of(settings),
     )
 
 

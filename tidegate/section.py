@@ -19,6 +19,7 @@ def _named(value: object) -> object:
 
 
 Name = Annotated[str, StringConstraints(max_length=200, pattern=r"^\S(.*\S)?$"), "text without blanks at its ends"]
+ModelId = Annotated[str, StringConstraints(max_length=2048, pattern=r"^[\w.:/-]+$"), "a model id without blanks"]
 # Strict mode would refuse the text a YAML file can hold.
 Folder = Annotated[Path, BeforeValidator(_named), Field(strict=False)]
 Names = Annotated[tuple[Name, ...], Field(strict=False), "a list of names"]  # ... and the list

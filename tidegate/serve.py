@@ -117,10 +117,14 @@ def check_opens(settings: "Settings", version: str) -> None:
     """
     from tidegate import compose
 
+    if settings.retrieval.knowledge_base is not None:  # searched in the version's place: nothing of it is opened
+        return
     chosen = settings.embedding
     names = {"hashing": f"hashing-{chosen.dimensions}", "folder": chosen.folder.name if chosen.folder else ""}
     built = {there.id: there.embedder for there in compose.make_registry(settings).versions()}
-    if not built.get(version, "").startswith(f"{names.get(chosen.backend, chosen.backend)}-"):
+    # A hosted encoder is asked nothing here and loads nothing, so its version is opened, which compares the whole tag.
+    by_name = chosen.backend != "bedrock"
+    if not by_name or not built.get(version, "").startswith(f"{names.get(chosen.backend, chosen.backend)}-"):
         compose.open_index(settings, compose.make_embedder(settings), version)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from tidegate.section import Folder, Name, Names, Seconds, Section, Share
 from tidegate.settings_citations import Citations
@@ -24,6 +24,7 @@ from tidegate.settings_seeking import Seeking
 from tidegate.settings_sessions import Sessions
 
 Replicas = Annotated[int, Field(ge=1, le=1000)]
+KnowledgeBaseId = Annotated[str, StringConstraints(pattern=r"^[0-9a-zA-Z]{10}$"), "ten letters and digits"]
 
 
 class Access(Section):
@@ -88,6 +89,10 @@ class Retrieval(Section):
     shards: int = Field(
         default=1, ge=1, le=1000, description="Parts a served version is cut into, each with retriever replicas."
     )
+    knowledge_base: KnowledgeBaseId | None = Field(
+        default=None,
+        description="Id of a Bedrock Knowledge Base that is searched. Absent: the index of a version is.",
+    )
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         if self.max_k > self.candidates:
@@ -99,6 +104,8 @@ class Retrieval(Section):
             )
         if self.shards > 1 and self.lexical != "bm25":
             yield "lexical", "bm25, the only lexical arm that scores with the statistics of all shards"
+        if self.shards > 1 and self.knowledge_base is not None:
+            yield "shards", "1, because retrieval.knowledge_base is searched and no index is cut"
 
 
 class Answering(Section):
@@ -238,6 +245,8 @@ class Settings(Section):
             yield "answering.evidence_token_cap", f"at least chunking.tokens ({self.chunking.tokens}): chunks go whole"
         if self.sessions.turns < self.answering.history_turns:
             yield "sessions.turns", f"at least answering.history_turns ({self.answering.history_turns})"
+        if self.retrieval.knowledge_base is not None and self.answering.calibration is not None:
+            yield "answering.calibration", "null: it measured an index, and retrieval.knowledge_base is searched"
         if self.retrieval.dense == "gpu" and not self.serving.stages.retriever.num_gpus:
             yield "serving.stages.retriever.num_gpus", "more than 0, because retrieval.dense is gpu"
         if self.embedding.on_gpu and not self.serving.stages.retriever.num_gpus:

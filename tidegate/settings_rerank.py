@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from tidegate.section import Folder, Section, Share
+from tidegate.section import Folder, ModelId, Section, Share
 
 BATCH_TOKENS = {"cpu": 1024, "cuda": 32_768}  # as in retrieval/batching.py, which loads numpy; settings load fast
 
@@ -13,11 +13,13 @@ BATCH_TOKENS = {"cpu": 1024, "cuda": 32_768}  # as in retrieval/batching.py, whi
 class Rerank(Section):
     """How candidates are reordered. The settings of a model hold for backends embedded and cross_encoder alone."""
 
-    backend: Literal["none", "features", "embedded", "cross_encoder"] = Field(
+    backend: Literal["none", "features", "embedded", "cross_encoder", "bedrock"] = Field(
         default="features",
-        description="none: fused order; features: no model; embedded: the shipped model; cross_encoder: a folder.",
+        description="none: fused order; features: no model; embedded: the shipped model; cross_encoder: a folder; "
+        "bedrock: hosted.",
     )
     folder: Folder | None = Field(default=None, description="Model directory for backend cross_encoder. Absent: none.")
+    model_id: ModelId | None = Field(default=None, description="Model of backend bedrock, its id or ARN. Absent: none.")
     depth: int = Field(default=50, ge=1, le=1000, description="Candidates that are reordered, from the top.")
     within_ms: int = Field(
         default=2000, ge=1, le=600_000, description="Milliseconds for reading; hits beyond it keep fused order below."
@@ -45,6 +47,8 @@ class Rerank(Section):
     def contradictions(self) -> Iterator[tuple[str, str]]:
         if self.backend == "cross_encoder" and self.folder is None:
             yield "folder", "a directory with the model, because rerank.backend is cross_encoder"
+        if self.backend == "bedrock" and self.model_id is None:
+            yield "model_id", "the id or ARN of a model, because rerank.backend is bedrock"
 
     def too_few(self, requests: int, passage_tokens: int) -> str:
         """What is wanted of a replica that works on `requests` at once; empty when they can fill a batch.

@@ -1,7 +1,10 @@
 """What every retriever promises."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -9,15 +12,18 @@ import pytest
 from domain.ports import Retriever
 from domain.releases import Move, Rollout, Verb
 from domain.types import Chunk, Document, Hit, Mode, Query, Scope
+from retrieval.bedrock import KnowledgeBaseRetriever
 from retrieval.building import build
 from retrieval.embedding import HashingEmbedder
 from retrieval.index import HybridIndex
+from retrieval.knowledge_library import KnowledgeLibrary
 from retrieval.library import Library
 from retrieval.phases import Recipe
 from retrieval.registry import FolderRegistry
 from retrieval.shard_library import ShardLibrary
 from retrieval.sharded import ShardedRetriever
 from retrieval.sharding import shard_folder
+from tests.bedrock_stub import BedrockStub, Passage
 from tests.fakes import FakeRetriever, hits
 
 STAFF = Scope("harbour", frozenset({"staff"}))
@@ -36,6 +42,7 @@ class Case:
     version: str
     ids: dict[str, str]  # document id -> chunk id
     libraries: tuple[Library, ...] = ()  # to be kept in step, and closed
+    behind: ExitStack = field(default_factory=ExitStack)  # what it stands on, closed last
 
 
 def library(path: Path) -> Case:
@@ -72,12 +79,30 @@ def sharded(path: Path) -> Case:
     return Case(ShardedRetriever(shards, Recipe()), known.version, known.ids, tuple(shards))
 
 
-RETRIEVERS: dict[str, Callable[[Path], Case]] = {"library": library, "sharded": sharded, "fake": fake}
+def knowledge_base(path: Path) -> Case:
+    known, behind = library(path), ExitStack()
+    told = {name: {"doc_id": name, "tenant": "harbour", "groups": [group]} for name, (_, group) in TEXTS.items()}
+    stub = behind.enter_context(BedrockStub(passages=[Passage(TEXTS[name][0], told[name]) for name in TEXTS]))
+    client = behind.enter_context(stub.client(service="bedrock-agent-runtime"))
+    pool = behind.enter_context(ThreadPoolExecutor(2))
+    retriever = KnowledgeBaseRetriever(client, "ABCDEFGHIJ", pool)
+    ids = {name: f"{name}#{sha256(text.encode()).hexdigest()[:16]}" for name, (text, _) in TEXTS.items()}
+    there = KnowledgeLibrary(retriever, FolderRegistry(path / "library"))
+    return Case(there, known.version, ids, (*known.libraries, there), behind)
+
+
+RETRIEVERS: dict[str, Callable[[Path], Case]] = {
+    "library": library,
+    "sharded": sharded,
+    "knowledge base": knowledge_base,
+    "fake": fake,
+}
 
 
 @pytest.fixture(params=sorted(RETRIEVERS))
 async def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
     case = RETRIEVERS[request.param](tmp_path)
+    request.addfinalizer(case.behind.close)
     for opened in case.libraries:
         await opened.refresh()
         request.addfinalizer(opened.close)  # noqa: PT021 - the fake has nothing to close

@@ -210,7 +210,7 @@ def test_paths_in_the_file_start_at_the_file_and_others_at_the_working_directory
         ),
         (
             "embedding: {backend: minlm}",
-            'tidegate.yaml:1: embedding.backend: got "minlm", wanted one of minilm, hashing, folder; '
+            'tidegate.yaml:1: embedding.backend: got "minlm", wanted one of minilm, hashing, folder, bedrock; '
             "did you mean minilm?",
         ),
         (
@@ -399,6 +399,18 @@ def test_values_from_python_need_no_text(tmp_path: Path) -> None:
         ({"rewriting.backend": "bedrock"}, "rewriting.model_id"),
         ({"embedding.backend": "folder"}, "embedding.folder"),
         ({"rerank.backend": "cross_encoder"}, "rerank.folder"),
+        ({"embedding.backend": "bedrock"}, "embedding.model_id"),
+        ({"embedding.backend": "bedrock", "embedding.model_id": "anthropic.claude-v2"}, "embedding.model_id"),
+        (
+            {"embedding.backend": "bedrock", "embedding.model_id": "cohere.embed-multilingual-v3"},
+            "embedding.dimensions",
+        ),
+        ({"rerank.backend": "bedrock"}, "rerank.model_id"),
+        (
+            {"retrieval.knowledge_base": "ABCDEFGHIJ", "retrieval.shards": "2", "retrieval.dense": "exact"},
+            "retrieval.shards",
+        ),
+        ({"retrieval.knowledge_base": "ABCDEFGHIJ", "answering.calibration": "c.json"}, "answering.calibration"),
         ({"answering.k": "13"}, "answering.wide_k"),
         ({"answering.pool_cap": "11"}, "answering.pool_cap"),
         ({"retrieval.max_k": "101"}, "retrieval.max_k"),
