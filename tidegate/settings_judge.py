@@ -5,8 +5,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from tidegate.section import Folder, Section, Share
-from tidegate.settings_generation import ModelId, Region, Url
+from tidegate.section import Folder, ModelId, Section, Share
+from tidegate.settings_generation import Region, Url
 
 
 class Judge(Section):
