@@ -30,8 +30,10 @@ KINDS = {
 CONTAINER = ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI")
 
 
-def access(region: str | None) -> Access:
-    """What a client would be made with. `region` is that of the settings, which is stronger than any other."""
+def access(region: str, setting: str) -> Access:
+    """What a client would be made with. `region` is that of the settings by their key `setting`, stronger than any
+    other; empty where they name none.
+    """
     import botocore.session  # reads the environment of this process itself, so nothing else may be read here
     from botocore.exceptions import BotoCoreError
 
@@ -42,11 +44,11 @@ def access(region: str | None) -> Access:
         elsewhere = session.get_config_variable("region")
     except BotoCoreError as error:  # a profile that is not there, a file that cannot be read
         problem = f"profile {profile!r} cannot be used ({type(error).__name__}): mend the file, or unset AWS_PROFILE"
-        return Access(region or "", "generation.region" if region else "", "", problem)
+        return Access(region, setting if region else "", "", problem)
     region_from = "AWS_DEFAULT_REGION" if os.environ.get("AWS_DEFAULT_REGION") else f"profile {profile!r}"
     found, problem = _credentials(os.environ, known, profile)
     if region:
-        return Access(region, "generation.region", found, problem)
+        return Access(region, setting, found, problem)
     return Access(str(elsewhere or ""), region_from if elsewhere else "", found, problem)
 
 

@@ -13,7 +13,8 @@ class Part:
     """A port, its adapter here, the service in its place, and what is worth knowing before the first call.
 
     `actions` are IAM actions on what `model` names, `everywhere` those that IAM cannot bind to a resource. `by_hand` is
-    true where no setting can tell whether the other end is AWS.
+    true where no setting can tell whether the other end is AWS. `region` is the setting that is stronger than the
+    client's own configuration.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Part:
     quota: str = ""
     ask: str = ""
     by_hand: bool = False
+    region: str = "generation.region"
 
 
 MODEL_OFFERED = "Is the model offered in this region, and has the account access to it?"
@@ -87,6 +89,18 @@ PARTS: tuple[Part, ...] = (
         ("bedrock:Retrieve",),
         quota="Retrieve requests per second of the account; 100 passages a request",
         ask="Is the knowledge base in this region, with doc_id, tenant and groups as metadata of every document?",
+    ),
+    Part(
+        "judging",
+        "rules (eval/rules_judge.py), or a server of chat completions",
+        "Amazon Bedrock, ConverseStream",
+        "judge.backend",
+        "bedrock",
+        "judge.model_id",
+        ("bedrock:InvokeModelWithResponseStream",),
+        quota="requests and tokens per minute of the model; one call for each judged answer",
+        ask=MODEL_OFFERED,
+        region="judge.region",
     ),
     Part(
         "conversations",

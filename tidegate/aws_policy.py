@@ -13,12 +13,13 @@ from tidegate.aws_parts import Part
 PROFILE = re.compile(r"^(us-gov|us|eu|apac|jp|au|ca|sa|me|af|global)\.(?=[a-z0-9-]+\.)")
 
 
-def policy(parts: Sequence[tuple[Part, str]], region: str) -> dict[str, Any]:
-    """The document for `parts`, each with what its setting names: a model, a profile, a knowledge base, or its ARN.
+def policy(parts: Sequence[tuple[Part, str, str]]) -> dict[str, Any]:
+    """The document for `parts`, each with what its setting names - a model, a profile, a knowledge base, or its ARN -
+    and its region.
 
     One statement a part; no statement for a part without actions. Without a region its place is `*`.
     """
-    statements = [statement for part, named in parts for statement in _statements(part, named, region or "*")]
+    statements = [statement for part, named, region in parts for statement in _statements(part, named, region or "*")]
     return {"Version": "2012-10-17", "Statement": statements}
 
 

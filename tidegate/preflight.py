@@ -1,6 +1,7 @@
 """`tidegate preflight`: what runs where under these settings, and what an AWS account still has to give. No call."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 MachineRole = Annotated[
     bool, typer.Option("--machine-role", help="Credentials are those of the machine's role, which only a call shows.")
 ]
-NO_REGION = "region: set generation.region or AWS_DEFAULT_REGION"
 NO_CREDENTIALS = (
     "credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; where the machine has a role, say "
     "--machine-role"
@@ -46,9 +46,11 @@ def preflight(ctx: typer.Context, as_json: AsJson = False, machine_role: Machine
     settings = loaded(ctx).settings
     placed = [place(settings, part) for part in PARTS]
     on_aws = [one for one in placed if one.where == "aws"]
-    found = access(settings.generation.region)
-    lacking = missing(found, machine_role) if on_aws else []
-    allowed = policy([(one.part, one.named) for one in on_aws], found.region)
+    regions = {key: access(_value(settings, key), key) for key in dict.fromkeys(part.region for part in PARTS)}
+    found = regions["generation.region"]
+    used = {one.part.region: regions[one.part.region] for one in on_aws}
+    lacking = missing(used, machine_role)
+    allowed = policy([(one.part, one.named, regions[one.part.region].region) for one in on_aws])
     if as_json:
         say_json(_told(placed, found, machine_role, lacking, allowed))
     else:
@@ -67,12 +69,16 @@ def place(settings: "Settings", part: Part) -> Placed:
     return Placed(part, "address" if address else "here", value)
 
 
-def missing(found: "Access", machine_role: bool) -> list[str]:
-    """What has to be given before the first call, with the way out; empty when all is there."""
-    lacking = [] if found.region else [NO_REGION]
-    if found.problem:
+def missing(used: "Mapping[str, Access]", machine_role: bool) -> list[str]:
+    """What has to be given before the first call, with the way out; empty when all is there, or nothing is used.
+
+    `used` has, by the setting of its region, what the clients of some parts would be made with.
+    """
+    lacking = [f"region: set {key} or AWS_DEFAULT_REGION" for key, found in used.items() if not found.region]
+    found = next(iter(used.values()), None)  # all clients find the same credentials
+    if found is not None and found.problem:
         lacking.append(f"credentials: {found.problem}")
-    elif not found.credentials_from and not machine_role:
+    elif found is not None and not found.credentials_from and not machine_role:
         lacking.append(NO_CREDENTIALS)
     return lacking
 

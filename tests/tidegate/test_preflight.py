@@ -204,4 +204,13 @@ def test_the_map_names_settings_that_exist_and_values_they_take() -> None:
 
 
 def test_nothing_on_aws_allows_nothing() -> None:
-    assert policy([], "eu-west-1")["Statement"] == []
+    assert policy([])["Statement"] == []
+
+
+def test_a_judge_has_a_region_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    judged = {"judge__backend": "bedrock", "judge__model_id": "amazon.nova-pro-v1:0"}
+    _, found, _ = told(tmp_path, capsys, "--machine-role", **ALL, **judged)
+    assert found["missing"] == ["region: set judge.region or AWS_DEFAULT_REGION"]
+    code, found, _ = told(tmp_path, capsys, "--machine-role", **ALL, **judged, judge__region="us-east-1")
+    allowed = {line["Sid"]: line["Resource"] for line in found["policy"]["Statement"]}
+    assert (code, allowed["Judging"]) == (0, ["arn:aws:bedrock:us-east-1::foundation-model/amazon.nova-pro-v1:0"])
