@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from domain.calibration import Calibration, Curve, Order, Signal
-from domain.errors import ConfigError, StorageError
-from retrieval.jsonrecords import replace_file
+from domain.errors import ConfigError
+from retrieval.jsonrecords import keep_record
 
 BARS = Path(__file__).with_name("weights") / "trigger_bars.json"
 REFERENCE = "minilm"  # the encoder whose cosines the trigger's bar is written in
@@ -43,13 +43,7 @@ def write(folder: Path, calibration: Calibration, measured: Mapping[str, object]
     """
     record = record_of(calibration) | {"measured": dict(measured)}
     path = folder / name_of(record)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        replace_file(path, json.dumps(record, indent=1, allow_nan=False).encode() + b"\n")
-    except OSError as error:
-        raise StorageError(
-            f"{path} cannot be written ({error.strerror}): make room, or let this user write."
-        ) from error
+    keep_record(path, record)
     return path
 
 

@@ -6,7 +6,7 @@ on disk. A last line without its end is a write that never returned: nobody read
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -72,6 +72,17 @@ def replace_file(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         fresh.replace(path)
         sync_folder(path.parent)
+
+
+def keep_record(path: Path, record: Mapping[str, Any]) -> None:
+    """A JSON object as a file, all or nothing, in a folder that is made if need be. Raises StorageError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, json.dumps(record, indent=1, allow_nan=False).encode() + b"\n")
+    except OSError as error:
+        raise StorageError(
+            f"{path} cannot be written ({error.strerror}): make room, or let this user write."
+        ) from error
 
 
 def append_line(path: Path, line: bytes) -> None:

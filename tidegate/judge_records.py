@@ -9,8 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from domain.errors import ConfigError, StorageError
-from retrieval.jsonrecords import replace_file
+from domain.errors import ConfigError
+from retrieval.jsonrecords import keep_record
 
 if TYPE_CHECKING:
     from eval.judge_calibration import Record
@@ -22,13 +22,7 @@ def write(folder: Path, record: "Record") -> Path:
     """The file that now holds the record, in a folder that is made if need be. Raises StorageError."""
     told = asdict(record)
     path = folder / _name(told)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        replace_file(path, json.dumps(told, indent=1, allow_nan=False).encode() + b"\n")
-    except OSError as error:
-        raise StorageError(
-            f"{path} cannot be written ({error.strerror}): make room, or let this user write."
-        ) from error
+    keep_record(path, told)
     return path
 
 

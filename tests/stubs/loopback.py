@@ -4,6 +4,7 @@ import json
 import select
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -49,7 +50,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128  # the default of 5 drops callers who come together
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(ABC, BaseHTTPRequestHandler):
     """One request; `reply` is the subclass's. A stream is a chunked body, and cut without its last, empty chunk."""
 
     stub: Any  # the Loopback whose handler this is
@@ -70,8 +71,9 @@ class Handler(BaseHTTPRequestHandler):
         finally:
             self.stub.count(-1)
 
+    @abstractmethod
     def reply(self, body: bytes) -> None:
-        raise NotImplementedError
+        """Write the whole reply to a request with this body."""
 
     def send_json(self, status: int, payload: object, headers: Mapping[str, str] | None = None) -> None:
         data = json.dumps(payload).encode()
