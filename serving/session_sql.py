@@ -64,7 +64,7 @@ class SqlSessions:
             address = make_url(url)
             self._shown = address.render_as_string(hide_password=True)
             self._engine = create_engine(address, **_options(address.get_backend_name()))
-        except (sql_errors.ArgumentError, sql_errors.NoSuchModuleError, KeyError, ImportError) as error:
+        except (sql_errors.ArgumentError, sql_errors.NoSuchModuleError, KeyError, ValueError, ImportError) as error:
             raise ConfigError(
                 "sessions.url is no address of a SQLite file or a PostgreSQL database: write sqlite:////path/file or "
                 "postgresql://user@host/name."

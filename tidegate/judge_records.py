@@ -36,7 +36,7 @@ def read(path: Path) -> "Record":
             raise ConfigError(f"judge.calibration {path} was changed after it was written: {AGAIN}.")
         figures = {name: Figure(**figure) for name, figure in told["figures"].items()}
         return Record(told["judge"], tuple(told["families"]), told["rubric"], told["cases"], figures)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
         raise ConfigError(f"judge.calibration {path} cannot be read ({problem!r}): {AGAIN}.") from problem
 
 

@@ -279,7 +279,9 @@ def _problems(detail: ErrorDetails, given: _Layer) -> Iterator[Problem]:
     if under.startswith(f"{keys.GATES}."):
         yield _gate_problem(detail, given)
         return
-    path = next(key for key in (under, under.rpartition(".")[0]) if key in given)  # an item of a list is its key's
+    path = under
+    while path not in given:  # an item of a list is its key's, and so is each field of an item
+        path = path.rpartition(".")[0]
     field, one = keys.field_of(path), given[path]
     if detail["loc"][-1] == "[key]" or field is None:
         yield _unknown(one.origin, path, one.value)

@@ -75,3 +75,10 @@ def test_a_password_is_in_no_message() -> None:
 def test_another_kind_of_address_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match=r"sessions\.url"):
         SqlSessions(url, 3600.0, 10)
+
+
+@pytest.mark.parametrize("url", ["postgresql://u:secret@host:notaport/db", "postgresql://[::1/db"])
+def test_an_address_that_cannot_be_taken_apart_is_named_without_its_password(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"sessions\.url") as told:
+        SqlSessions(url, 60.0, 5)
+    assert "secret" not in str(told.value)

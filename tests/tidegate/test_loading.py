@@ -446,3 +446,10 @@ def test_values_that_cannot_both_stand_are_refused(tmp_path: Path, overrides: Ma
 def test_a_blank_path_is_refused_and_never_means_the_folder_one_stands_in(tmp_path: Path, blank: str) -> None:
     (told,) = refused(tmp_path, f"data_dir: {blank}\n")
     assert told == f"tidegate.yaml:1: data_dir: got {blank}, wanted a path"
+
+
+@pytest.mark.parametrize("price", ["{}", "{model: x}", "{model: x, input_usd: -1}"])
+def test_a_wrong_field_of_an_item_is_a_problem_of_the_key_that_holds_the_list(tmp_path: Path, price: str) -> None:
+    told = refused(tmp_path, f"costs:\n  prices: [{price}]")
+    assert told
+    assert all("costs.prices" in line for line in told)
