@@ -33,11 +33,15 @@ Cutter = Callable[[str, int, int], list[Span]]  # cuts text[start:end] into adja
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A passage before it has an id. `heading` is the path of headings above it, joined by " > ", or empty."""
+    """A passage before it has an id. `heading` is the path of headings above it, joined by " > ", or empty.
+
+    `start` is the offset in the document's text, in characters, where `text` begins: text[start:] starts with it.
+    """
 
     text: str
     heading: str
     ordinal: int
+    start: int
 
 
 Chunker = Callable[[Document, int, int], list[Piece]]
@@ -191,8 +195,13 @@ def _tail(held: list[tuple[Span, float]], room: float) -> list[tuple[Span, float
 
 
 def _pieces(text: str, spans: Sequence[Span], headings: Sequence[str] = ()) -> list[Piece]:
-    found = [(text[slice(*span)].strip(), headings[i] if headings else "") for i, span in enumerate(spans)]
-    return [Piece(body, path, ordinal) for ordinal, (body, path) in enumerate(pair for pair in found if pair[0])]
+    found: list[Piece] = []
+    for i, (start, end) in enumerate(spans):
+        written = text[start:end]
+        if body := written.strip():
+            begins = start + len(written) - len(written.lstrip())
+            found.append(Piece(body, headings[i] if headings else "", len(found), begins))
+    return found
 
 
 def _digest(piece: Piece) -> str:

@@ -98,6 +98,16 @@ def test_chunks_are_numbered_from_zero_with_unique_ids(chunker: str) -> None:
 
 
 @pytest.mark.parametrize("chunker", sorted(CHUNKERS))
+@pytest.mark.parametrize("overlap", [0, 15])
+def test_a_piece_stands_in_its_document_where_it_says(chunker: str, overlap: int) -> None:
+    for seed in range(60):
+        text = "\ufeff \n" + random_text(random.Random(seed))
+        pieces = CHUNKERS[chunker](document(text), SIZE, overlap)
+        assert all(text.startswith(piece.text, piece.start) for piece in pieces), seed
+        assert all(before.start < after.start for before, after in pairwise(pieces)), seed
+
+
+@pytest.mark.parametrize("chunker", sorted(CHUNKERS))
 @pytest.mark.parametrize("text", ["", " \n\t ", "\n\n\n"])
 def test_blank_text_has_no_chunks(chunker: str, text: str) -> None:
     assert chunks_of(document(text), chunker, SIZE) == []
