@@ -4,11 +4,12 @@
 they want full batches. *Records* remember. Errors a port may raise are in errors.py; anything else is a bug.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from domain.amending import DocumentChange
 from domain.evaluation import Evaluation
 from domain.judging import Judgement, Submission
 from domain.prompt import PromptPlan
@@ -195,6 +196,36 @@ class IndexRegistry(Protocol):
 
     def tombstones(self) -> frozenset[str]:
         """Document ids that no version may return any more."""
+        ...
+
+    def tombstone(self, doc_ids: Iterable[str]) -> None:
+        """Let no version return these documents any more, whether or not they exist. Doing it twice is the same."""
+        ...
+
+    def restore(self, doc_ids: Iterable[str]) -> None:
+        """Let versions that hold these documents return them again; ids that are not tombstones change nothing."""
+        ...
+
+    def access(self) -> Mapping[str, frozenset[str]]:
+        """The groups of documents whose readers were changed after they were built; they count in every version.
+
+        An empty set is nobody. The tenant of a document never changes.
+        """
+        ...
+
+    def set_access(self, doc_id: str, groups: frozenset[str] | None) -> None:
+        """Let exactly these groups read a document in every version, whether or not it exists; None: as it was built.
+
+        Two writers at once may set the readers of two documents, and neither loses what the other set.
+        """
+        ...
+
+    def note_change(self, change: DocumentChange) -> None:
+        """Put on record who changes documents and why, before it is done; only ever added to."""
+        ...
+
+    def changes(self) -> tuple[DocumentChange, ...]:
+        """Every change of documents on record, oldest first."""
         ...
 
 

@@ -4,7 +4,7 @@
     seals/<id>.json                  digests of what the version's name does not cover; see fingerprint.py
     rollout.json, ledger.jsonl       the pointer and its moves; see ledger.py
     decisions/<id>.jsonl             decisions, only ever appended
-    tombstones.json                  document ids that no version may return any more
+    tombstones.json, access.json     documents that are gone, and those with other readers; see document_records.py
 
 A crash at any point leaves the state before or after, never one between. Reading takes no lock and writes nothing,
 so a read-only folder can be served from.
@@ -14,14 +14,16 @@ import errno
 import fcntl
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 
+from domain.amending import DocumentChange
 from domain.errors import NotFound, StorageError
 from domain.releases import Decision, IndexVersion, Move, Rollout
 from domain.rollout import arriving, check_removable, moved_meanwhile, unrecorded
+from retrieval.document_records import DocumentRecords
 from retrieval.fingerprint import MANIFEST, check_content, sha256_of
 from retrieval.jsonrecords import (
     append_line,
@@ -48,6 +50,7 @@ class FolderRegistry:
     def __init__(self, root: Path) -> None:
         self.root = Path(root)
         self._ledger = Ledger(self.root)
+        self._documents = DocumentRecords(self.root)
 
     # ------------------------------------------------------------------------------------------ versions
 
@@ -156,34 +159,48 @@ class FolderRegistry:
         """Every move of the pointer, oldest first. Raises StorageError naming a damaged line."""
         return self._ledger.moves()
 
-    # ------------------------------------------------------------------------------------------ tombstones
+    # ------------------------------------------------------------------------------------------ documents
 
     def tombstones(self) -> frozenset[str]:
         """Document ids that no version may return any more."""
-        content = read(self._tombstones)
-        return frozenset(decoded(list[str], self._tombstones, content)) if content is not None else frozenset()
+        return self._documents.tombstones()
 
     def tombstone(self, doc_ids: Iterable[str]) -> None:
         """Let no version return these documents any more, whether or not they exist. Doing it twice is the same."""
         added = frozenset(doc_ids)
         with self._writing():
-            replace_file(self._tombstones, encoded(sorted(self.tombstones() | added)))
+            self._documents.write_tombstones(self.tombstones() | added)
 
     def restore(self, doc_ids: Iterable[str]) -> None:
         """Let versions that hold these documents return them again."""
         removed = frozenset(doc_ids)
         with self._writing():
-            replace_file(self._tombstones, encoded(sorted(self.tombstones() - removed)))
+            self._documents.write_tombstones(self.tombstones() - removed)
+
+    def access(self) -> Mapping[str, frozenset[str]]:
+        """The groups of documents whose readers were changed after they were built."""
+        return self._documents.access()
+
+    def set_access(self, doc_id: str, groups: frozenset[str] | None) -> None:
+        """Let exactly these groups read a document in every version, nobody if empty; None: as it was built."""
+        with self._writing():
+            others = {known: theirs for known, theirs in self.access().items() if known != doc_id}
+            self._documents.write_access(others if groups is None else {**others, doc_id: groups})
+
+    def note_change(self, change: DocumentChange) -> None:
+        """Put on record who changes documents and why; it is on disk when this returns."""
+        with self._writing():
+            self._documents.add(change)
+
+    def changes(self) -> tuple[DocumentChange, ...]:
+        """Every change of documents on record, oldest first. Raises StorageError naming a damaged line."""
+        return self._documents.changes()
 
     # ------------------------------------------------------------------------------------------ on disk
 
     @property
     def _versions(self) -> Path:
         return self.root / "versions"
-
-    @property
-    def _tombstones(self) -> Path:
-        return self.root / "tombstones.json"
 
     def _decisions(self, version: str) -> Path:
         return self.root / "decisions" / f"{version}.jsonl"

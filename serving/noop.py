@@ -5,10 +5,11 @@
 
 # ruff: noqa: ARG002  (a stage that does nothing has no use for what it is given)
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from domain.amending import DocumentChange
 from domain.errors import NotFound, TidegateError
 from domain.naming import Naming
 from domain.ports import Stages
@@ -138,6 +139,30 @@ class NoOpRegistry:
     def tombstones(self) -> frozenset[str]:
         """None."""
         return frozenset()
+
+    def tombstone(self, doc_ids: Iterable[str]) -> None:
+        """Refused."""
+        raise NotFound("The measuring graph has no documents to forget: serve a real library for that.")
+
+    def restore(self, doc_ids: Iterable[str]) -> None:
+        """Refused."""
+        raise NotFound("The measuring graph has no documents to restore: serve a real library for that.")
+
+    def access(self) -> Mapping[str, frozenset[str]]:
+        """None."""
+        return {}
+
+    def set_access(self, doc_id: str, groups: frozenset[str] | None) -> None:
+        """Refused."""
+        raise NotFound("The measuring graph has no documents to give readers: serve a real library for that.")
+
+    def note_change(self, change: DocumentChange) -> None:
+        """Refused."""
+        raise NotFound("The measuring graph has no documents to change: serve a real library for that.")
+
+    def changes(self) -> tuple[DocumentChange, ...]:
+        """None."""
+        return ()
 
     def folder(self, version: str) -> Path:
         """There is none."""

@@ -1,7 +1,7 @@
 """Handwritten fakes of the ports: each does the simplest true thing and remembers what it was asked."""
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event, Lock
@@ -9,6 +9,7 @@ from zlib import crc32
 
 import numpy as np
 
+from domain.amending import DocumentChange
 from domain.errors import NotFound, StorageError, TidegateError
 from domain.evaluation import Evaluation
 from domain.prompt import PromptPlan
@@ -255,6 +256,9 @@ class MemoryRegistry:
         self._versions: dict[str, tuple[IndexVersion, Path]] = {}
         self._decisions: dict[str, list[Decision]] = {}
         self._moves: list[Move] = []
+        self._gone: frozenset[str] = frozenset()
+        self._access: dict[str, frozenset[str]] = {}
+        self._changes: list[DocumentChange] = []
         self._lock = Lock()
 
     def publish(self, staged: Path, version: IndexVersion) -> bool:
@@ -318,7 +322,30 @@ class MemoryRegistry:
             raise StorageError(f"Index version {version} is not what was published under that name.")
 
     def tombstones(self) -> frozenset[str]:
-        return frozenset()
+        return self._gone
+
+    def tombstone(self, doc_ids: Iterable[str]) -> None:
+        with self._lock:
+            self._gone |= frozenset(doc_ids)
+
+    def restore(self, doc_ids: Iterable[str]) -> None:
+        with self._lock:
+            self._gone -= frozenset(doc_ids)
+
+    def access(self) -> Mapping[str, frozenset[str]]:
+        return dict(self._access)
+
+    def set_access(self, doc_id: str, groups: frozenset[str] | None) -> None:
+        with self._lock:
+            self._access.pop(doc_id, None)
+            if groups is not None:
+                self._access[doc_id] = groups
+
+    def note_change(self, change: DocumentChange) -> None:
+        self._changes.append(change)
+
+    def changes(self) -> tuple[DocumentChange, ...]:
+        return tuple(self._changes)
 
     def lose(self, version: str) -> None:
         """Its folder is deleted by hand, whoever needs it."""

@@ -11,6 +11,7 @@ from threading import Barrier
 
 import pytest
 
+from domain.amending import Amendment, DocumentChange
 from domain.errors import BadRequest, NotAdmitted, NotFound, PointerMoved, StorageError
 from domain.ports import IndexRegistry
 from domain.releases import Binding, Decision, IndexVersion, Move, Outcome, Rollout, Verb, Verdict
@@ -305,6 +306,71 @@ def genuine(tmp_path: Path) -> IndexVersion:
     gate = Document("a", "", "The gate opens at high water.", "", "", "", frozenset({"staff"}), "harbour", "")
     elsewhere = FolderRegistry(tmp_path / "genuine")
     return build([gate], embedder=HashingEmbedder(8), registry=elsewhere, staging=tmp_path / "staging").version
+
+
+# ---------------------------------------------------------------------------------------------- documents
+
+
+def test_documents_are_forgotten_and_restored_and_twice_is_the_same(registry: IndexRegistry) -> None:
+    registry.tombstone(["a", "b"])
+    registry.tombstone(["b", "c/ü ?.md"])
+    assert registry.tombstones() == frozenset({"a", "b", "c/ü ?.md"})
+    for _ in range(2):
+        registry.restore(["a", "never there"])
+        assert registry.tombstones() == frozenset({"b", "c/ü ?.md"})
+
+
+def test_the_readers_of_a_document_are_set_replaced_and_taken_back(registry: IndexRegistry) -> None:
+    assert dict(registry.access()) == {}
+    registry.set_access("a", frozenset({"hr", "Hr"}))
+    registry.set_access("b", frozenset())  # nobody, which is not the same as "as it was built"
+    registry.set_access("a", frozenset({"staff"}))
+    assert dict(registry.access()) == {"a": frozenset({"staff"}), "b": frozenset()}
+    for _ in range(2):
+        registry.set_access("a", None)
+        assert dict(registry.access()) == {"b": frozenset()}
+
+
+def test_tombstones_and_readers_outlive_the_versions(registry: IndexRegistry, tmp_path: Path) -> None:
+    publish(registry, tmp_path, V1)
+    registry.tombstone(["a"])
+    registry.set_access("b", frozenset({"hr"}))
+    registry.remove(V1)
+    publish(registry, tmp_path, V2)
+    assert (registry.tombstones(), dict(registry.access())) == (frozenset({"a"}), {"b": frozenset({"hr"})})
+
+
+def test_every_change_of_documents_is_on_record_in_order(registry: IndexRegistry) -> None:
+    assert registry.changes() == ()
+    made = (
+        DocumentChange(Amendment.FORGET, "2026-01-31T12:00:00+00:00", "Zoë", ("a", "b"), None, "a request: ü\n"),
+        DocumentChange(Amendment.READERS, "2026-01-31T11:00:00+00:00", "a test", ("a",), ("hr",)),
+        DocumentChange(Amendment.READERS, "2026-01-31T11:00:00+00:00", "a test", ("a",), ()),
+        DocumentChange(Amendment.RESTORE, "2026-01-31T11:00:00+00:00", "a test", ("b",)),
+    )
+    for i, each in enumerate(made, 1):
+        registry.note_change(each)
+        assert registry.changes() == made[:i]
+
+
+def test_of_racing_changes_of_documents_none_is_lost(registry: IndexRegistry) -> None:
+    racers = 6
+    start = Barrier(racers)
+
+    def change(racer: int) -> None:
+        start.wait()
+        for i in range(3):
+            registry.tombstone([f"gone-{racer}-{i}"])
+            registry.set_access(f"read-{racer}-{i}", frozenset({f"g{racer}"}))
+
+    with ThreadPoolExecutor(racers) as pool:
+        list(pool.map(change, range(racers)))
+    each = [(racer, i) for racer in range(racers) for i in range(3)]
+    assert registry.tombstones() == {f"gone-{racer}-{i}" for racer, i in each}
+    assert dict(registry.access()) == {f"read-{racer}-{i}": frozenset({f"g{racer}"}) for racer, i in each}
+
+
+# ---------------------------------------------------------------------------------------------- races
 
 
 def test_of_many_racing_moves_exactly_one_wins_each_revision(registry: IndexRegistry, tmp_path: Path) -> None:
