@@ -6,12 +6,12 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from markdown_it import MarkdownIt
 
 from domain.errors import ConfigError
 from domain.packing import estimate_tokens
 from domain.types import Document
-from retrieval.chunking import CHUNKERS, _headings, check, chunks_of, indexed_text
+from retrieval.chunking import CHUNKERS, check, chunks_of, indexed_text
+from retrieval.pieces import Shape
 
 SIZE = 40
 CUTTING = sorted(set(CHUNKERS) - {"whole"})
@@ -102,7 +102,7 @@ def test_chunks_are_numbered_from_zero_with_unique_ids(chunker: str) -> None:
 def test_a_piece_stands_in_its_document_where_it_says(chunker: str, overlap: int) -> None:
     for seed in range(60):
         text = "\ufeff \n" + random_text(random.Random(seed))
-        pieces = CHUNKERS[chunker](document(text), SIZE, overlap)
+        pieces = CHUNKERS[chunker](document(text), Shape(SIZE, overlap))
         assert all(text.startswith(piece.text, piece.start) for piece in pieces), seed
         assert all(before.start < after.start for before, after in pairwise(pieces)), seed
 
@@ -214,47 +214,3 @@ def test_what_is_indexed_says_title_headings_and_text_each_once() -> None:
     body = "The pump moves water from the lake to the tank every day without fail."
     (chunk,) = chunks_of(document(f"# Pumps\n\n## Use\n\n{body}"), "heading", SIZE)
     assert indexed_text(chunk) == f"Pumps\nUse\n{body}"
-
-
-MARKS = [
-    *(
-        "#",
-        "##",
-        "###### ",
-        "#######",
-        "# ",
-        "#\t",
-        "##\n",
-        "\\#",
-        "#a",
-        "x #y",
-        " #",
-        "*",
-        "- x",
-        "1. ",
-        "5",
-        "_",
-        "&amp;",
-    ),
-    *("a", "Pump 3", "é", " ", "   ", "\t", "\n", "\n\n", "\x0b", "\x1c", "\u2028", "\xa0", "&amp;"),
-]
-
-
-def test_headings_are_those_of_a_markdown_parser() -> None:
-    rng = random.Random(5)
-    parser = MarkdownIt("commonmark")
-    for _ in range(2000):
-        text = "".join(rng.choice(MARKS) for _ in range(rng.randrange(1, 9)))
-        tokens = parser.parse(text)
-        begins = [0, *(match.end() for match in re.finditer("\n", text)), len(text)]  # of each line, and the end
-        wanted = [
-            (int(token.tag[1:]), " ".join(tokens[i + 1].content.split()), *(begins[line] for line in token.map or ()))
-            for i, token in enumerate(tokens)
-            if token.type == "heading_open" and token.level == 0
-        ]
-        assert _headings(text) == wanted, repr(text)
-
-
-def test_a_long_run_of_marks_in_a_heading_takes_no_time() -> None:
-    text = "# a" + " #" * 200_000 + "b\n\ntext\n"
-    assert [title for _, title, _, _ in _headings(text)] == ["a" + " #" * 200_000 + "b"]
