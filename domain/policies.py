@@ -161,6 +161,7 @@ def cite(evidence: Evidence, naming: Naming) -> Citation:
         joined_turn=evidence.joined_turn,
         source=naming.scrub(chunk.source.source),
         published=naming.scrub(chunk.source.published),
+        place=naming.scrub(chunk.source.place),
     )
 
 

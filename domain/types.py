@@ -35,8 +35,20 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """From the character `start` of a text on, something is at `name`: "page 12", "slide 3", "00:01:23"."""
+
+    start: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
-    """One source text as it came in, before chunking. `published` is an ISO date or empty when unknown."""
+    """One source text as it came in, before chunking. `published` is an ISO date or empty when unknown.
+
+    `marks` say by offset where in its file the text stands. Where there are none, lines may: the text begins at line
+    `first_line` of its file, 0 where lines mean nothing to a person.
+    """
 
     doc_id: str
     title: str
@@ -47,24 +59,31 @@ class Document:
     groups: frozenset[str]
     tenant: str
     content_hash: str
+    marks: tuple[Mark, ...] = ()
+    first_line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRef:
-    """Where a chunk came from, as a person would be told. `uri` may be empty."""
+    """Where a chunk came from, as a person would be told. `uri` may be empty.
+
+    `place` is where in the document it stands, "pages 12-13" or "lines 40-52", or empty where nobody can say.
+    """
 
     doc_id: str
     title: str
     uri: str
     source: str
     published: str
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A passage that can be retrieved and cited whole. `id` is document id, ordinal and content hash.
 
-    `heading` is the path of headings above the passage, joined by " > ", or empty.
+    `heading` is the path of headings above the passage, joined by " > ", or empty. `context` helps to find it and is
+    no part of the document: nobody is shown it, and nothing rests on it.
     """
 
     id: str
@@ -74,6 +93,7 @@ class Chunk:
     source: SourceRef
     tenant: str
     groups: frozenset[str]
+    context: str = ""
 
 
 # ---------------------------------------------------------------------------------------------- questions and hits
@@ -344,6 +364,7 @@ class Citation:
     joined_turn: int
     source: str = ""  # the kind of document, as a person would be told
     published: str = ""
+    place: str = ""  # where in the document: "pages 12-13"
 
 
 class Grounding(StrEnum):

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import orjson
 
-from domain.types import Chunk, SourceRef
+from domain.types import Chunk
 from retrieval.chunking import indexed_text
 from retrieval.lexical_deriving import derive
+from retrieval.places import source_of
 from retrieval.vectors import RowNumbers, rows_of
 
 # All rows are in the order of chunk ids.
@@ -67,6 +68,7 @@ Part = Callable[[Draft], None]
 def line_of(chunk: Chunk) -> bytes:
     """A chunk as one line of JSON without its end."""
     source = chunk.source
+    stated = {"place": source.place} if source.place else {}  # most have none, and lines of before must stay the same
     return orjson.dumps(
         {
             "id": chunk.id,
@@ -80,6 +82,7 @@ def line_of(chunk: Chunk) -> bytes:
             "published": source.published,
             "tenant": chunk.tenant,
             "groups": sorted(chunk.groups),
+            **stated,
         }
     )
 
@@ -87,7 +90,7 @@ def line_of(chunk: Chunk) -> bytes:
 def chunk_of(line: bytes) -> Chunk:
     """The chunk of a line."""
     fields = orjson.loads(line)
-    source = SourceRef(fields["doc_id"], fields["title"], fields["uri"], fields["source"], fields["published"])
+    source = source_of(fields)
     groups = frozenset(fields["groups"])
     return Chunk(fields["id"], fields["text"], fields["ordinal"], fields["heading"], source, fields["tenant"], groups)
 

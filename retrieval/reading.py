@@ -142,7 +142,7 @@ class _Block:
 
 def _text(source: Source) -> Iterator[Raw | Unreadable]:
     text, remarks = decode(source.path.read_bytes())
-    yield Raw(source.name, {"id": source.name, "title": source.path.stem, "text": text}, remarks)
+    yield Raw(source.name, {"id": source.name, "title": source.path.stem, "text": clean(text)}, remarks, first_line=1)
 
 
 def _markdown(source: Source) -> Iterator[Raw | Unreadable]:
@@ -150,6 +150,7 @@ def _markdown(source: Source) -> Iterator[Raw | Unreadable]:
     text, remarks = decode(source.path.read_bytes())
     text = clean(text)
     fields: dict[str, object] = {}
+    first_line = 1
     front = re.match(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", text, re.DOTALL | re.MULTILINE)
     if front:
         try:
@@ -161,9 +162,11 @@ def _markdown(source: Source) -> Iterator[Raw | Unreadable]:
             return
         if isinstance(stated, dict):  # otherwise it was text between two rulers
             fields, text = stated, text[front.end() :]
+            first_line += front[0].count("\n")
     heading = re.search(r"^#[ \t]+(.+?)[ \t#]*$", text, re.MULTILINE)
     title = fields.get("title") or (heading[1] if heading else source.path.stem)
-    yield Raw(source.name, {**_known(fields), "id": source.name, "title": title, "text": text}, remarks)
+    known = {**_known(fields), "id": source.name, "title": title, "text": text}
+    yield Raw(source.name, known, remarks, first_line=first_line)
 
 
 def _json_lines(source: Source) -> Iterator[Raw | Unreadable]:

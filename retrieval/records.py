@@ -14,7 +14,7 @@ from datetime import date
 from enum import StrEnum
 from hashlib import sha256
 
-from domain.types import Document
+from domain.types import Document, Mark
 
 
 class FileStatus(StrEnum):
@@ -28,11 +28,16 @@ class FileStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A record as a reader found it: where, its fields by name (see `document_of`), and remarks on the way."""
+    """A record as a reader found it: where, its fields by name (see `document_of`), and remarks on the way.
+
+    `marks` and `first_line` are those of a Document; the text they are about must have been cleaned.
+    """
 
     place: str
     fields: Mapping[str, object]
     remarks: tuple[str, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    first_line: int = 0
 
 
 class Unreadable(Exception):
@@ -81,7 +86,8 @@ def document_of(raw: Raw, default_groups: frozenset[str], tenant: str) -> tuple[
         remarks.append("nobody may read it: it has no groups, and there are no default groups")
     title = " ".join(title.split())
     digest = sha256(f"{title}\0{text}".encode()).hexdigest()
-    return Document(doc_id, title, text, uri.strip(), source.strip(), published, groups, owner, digest), remarks
+    about = (uri.strip(), source.strip(), published, groups, owner, digest)
+    return Document(doc_id, title, text, *about, raw.marks, raw.first_line), remarks
 
 
 def _groups(value: object, default: frozenset[str], wrong: list[str]) -> frozenset[str]:

@@ -71,6 +71,7 @@ def citation_json(citation: Citation) -> Json:
         "uri": citation.uri,
         "source": citation.source,
         "published": citation.published,
+        "place": citation.place,
         "quote": citation.quote,
         "joined_turn": citation.joined_turn,
     }
@@ -104,6 +105,7 @@ def hit_json(hit: Hit, naming: Naming) -> Json:
         "uri": safe_uri(source.uri, naming),
         "source": naming.scrub(source.source),
         "published": naming.scrub(source.published),
+        "place": naming.scrub(source.place),
         "score": hit.score,
         "rank": hit.rank,
         "method": hit.method,

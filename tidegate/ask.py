@@ -55,7 +55,7 @@ def ask(
     if end.answer.citations:
         say("")
     for citation in end.answer.citations:
-        about = ", ".join(part for part in (citation.source, citation.published) if part)
+        about = ", ".join(part for part in (citation.place, citation.source, citation.published) if part)
         say("  ".join(part for part in (f"[{citation.sid}] {citation.label}", about, citation.uri) if part))
     for text in end.answer.trace.notes:
         note(text)
@@ -92,7 +92,8 @@ def search(
     if not hits:
         note("nothing found")
     for hit in hits:
-        say(f"{hit['rank']:>3}  {hit['score']:.4f}  {hit['title']}  ({hit['chunk_id']})")
+        where = ", ".join(part for part in (hit["title"], hit["place"]) if part)
+        say(f"{hit['rank']:>3}  {hit['score']:.4f}  {where}  ({hit['chunk_id']})")
         say(f"     {' '.join(hit['text'].split())[:200]}")
 
 

@@ -191,7 +191,7 @@ function sourceOf(citation, number, told) {
   const source = make("details");
   source.id = `source-${number}-${citation.marker}`;
   const summary = make("summary");
-  const about = [citation.source, citation.published].filter(Boolean).join(" · ");
+  const about = [citation.place, citation.source, citation.published].filter(Boolean).join(" · ");
   summary.append(
     make("span", "number", citation.marker.slice(1)), make("span", "name", citation.title), make("span", "when", about),
   );
