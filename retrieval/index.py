@@ -5,9 +5,10 @@ nor scores nor order. Files and chunks are stored.py; arms, fusion and ties are 
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
+from domain.amending import NOTHING_AMENDED, Amendments
 from domain.errors import ConfigError, IncompatibleIndex
 from domain.ports import Embedder
 from domain.types import Chunk, Hit, Mode, Query, Scope
@@ -26,14 +27,14 @@ from retrieval.stored import StoredVersion
 
 @dataclass
 class HybridIndex:
-    """One open version. Searching is safe from several threads; `tombstones` may be replaced at any time."""
+    """One open version. Searching is safe from several threads; `amended` may be replaced at any time."""
 
     stored: StoredVersion
     embedder: Embedder
     lexical: LexicalArm
     dense: DenseArm
     recipe: Recipe
-    tombstones: frozenset[str] = field(default=frozenset())
+    amended: Amendments = NOTHING_AMENDED  # what is said of its documents since it was built
     tokens: StoredTokens | None = None  # None where the version was built without
 
     @classmethod
@@ -52,7 +53,7 @@ class HybridIndex:
         arm_candidates: int = 100,
         k1: float = 0.9,
         b: float = 0.4,
-        tombstones: frozenset[str] = frozenset(),
+        amended: Amendments = NOTHING_AMENDED,
     ) -> "HybridIndex":
         """The version in `folder`. Raises IncompatibleIndex when it was built with another embedder or analyser,
         ConfigError for names that are in no table, and StorageError naming a damaged file.
@@ -66,7 +67,7 @@ class HybridIndex:
             LEXICAL[lexical](stored, k1, b),
             open_dense(dense, Opening(stored.vectors(), folder, nprobe, ef_search)),
             recipe(fusion, dense_share=dense_share, rrf_k=rrf_k, arm_candidates=arm_candidates),
-            tombstones,
+            amended,
             StoredTokens.of(folder),
         )
 
@@ -82,7 +83,7 @@ class HybridIndex:
         Raises BadRequest for a blank query or an `n` below 1.
         """
         asked = self.recipe.asked(query, n, mode)
-        visible = self.stored.visible(scope, self.tombstones)
+        visible = self.stored.visible(scope, self.amended)
         if not visible.rows.size:
             return ()
         vectors = None if asked.mode is Mode.LEXICAL else self.embedder.embed_queries(asked.texts)
@@ -92,7 +93,7 @@ class HybridIndex:
 
     def chunks(self, ids: Sequence[str], scope: Scope) -> tuple[Chunk, ...]:
         """The chunks of `ids` that exist and are visible, in the order asked; others are left out silently."""
-        mask = self.stored.visible(scope, self.tombstones).mask
+        mask = self.stored.visible(scope, self.amended).mask
         rows = (self.stored.row(chunk_id) for chunk_id in ids)
         return tuple(self.stored.chunk(row) for row in rows if row is not None and mask[row])
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from domain.amending import NOTHING_AMENDED, Amendments
 from domain.errors import NotFound, NotReady, StorageError, TidegateError
 from domain.ports import IndexRegistry
 from domain.releases import Rollout
@@ -33,7 +34,7 @@ class Library:
     def __init__(self, open_index: Callable[[str], HybridIndex], registry: IndexRegistry, drill_s: float = 0.0) -> None:
         self._open_index, self._registry, self._drill_s = open_index, registry, drill_s
         self._rollout = Rollout()
-        self._tombstones = frozenset[str]()
+        self._amended = NOTHING_AMENDED
         self._open: OrderedDict[str, HybridIndex] = OrderedDict()  # last used last
         self._problems: dict[str, TidegateError] = {}
         self._standing: str | None = None  # the last stable version that was open here
@@ -68,7 +69,7 @@ class Library:
     # ------------------------------------------------------------------------------------------ in step
 
     async def refresh(self) -> None:
-        """Take in pointer and tombstones, and open stable and canary. Cheap when nothing moved.
+        """Take in pointer and amendments, and open stable and canary. Cheap when nothing moved.
 
         A version that cannot be opened is in `problems`; the others go on serving. Raises StorageError when the
         registry cannot be read, and leaves everything as it was.
@@ -79,7 +80,7 @@ class Library:
     async def follow(self) -> None:
         """As `refresh`, but versions open in the background, and the version before stable too.
 
-        So neither tombstones nor the next move wait for an index that takes long to open, and a rollback finds its
+        So neither deletions nor the next move wait for an index that takes long to open, and a rollback finds its
         version open. Raises what the last opening raised that is not a problem of one version.
         """
         await self._look()
@@ -160,29 +161,29 @@ class Library:
     # ------------------------------------------------------------------------------------------ looking, opening
 
     async def _look(self) -> None:
-        """Read pointer and tombstones. Whoever waits for a look that began after they asked needs none of their own."""
+        """Read pointer and amendments. Whoever waits for a look that began after they asked needs none of their own."""
         before = self._looks
         async with self._looking:
             if self._looks > before:
                 return
             self._looks += 1
-            rollout, tombstones = await asyncio.to_thread(self._read)
-            self._tombstones = tombstones
+            rollout, self._amended = await asyncio.to_thread(self._read)
             for index in self._open.values():
-                index.tombstones = tombstones
+                index.amended = self._amended
             if rollout != self._rollout:
                 self._rollout = rollout
                 self._problems.clear()
                 self._settle()
 
-    def _read(self) -> tuple[Rollout, frozenset[str]]:
-        """Pointer and tombstones; the very same set while none was added or taken back.
+    def _read(self) -> tuple[Rollout, Amendments]:
+        """Pointer and amendments; the very same object while nothing was added or taken back.
 
         Whatever is remembered by it is then found by identity: comparing two sets of a million ids takes longer than a
         search, and a new one with every look would be compared with every search.
         """
-        rollout, tombstones = self._registry.rollout(), self._registry.tombstones()
-        return rollout, self._tombstones if tombstones == self._tombstones else tombstones
+        rollout = self._registry.rollout()
+        amended = Amendments(self._registry.tombstones(), self._registry.access())
+        return rollout, self._amended if amended.same(self._amended) else amended
 
     def _open_in_background(self) -> None:
         if self._background is None and not all(version in self._open for version in self._kept):
@@ -214,7 +215,7 @@ class Library:
         async with self._opening:
             if version not in self._open:
                 index = await asyncio.to_thread(self._open_index, version)
-                index.tombstones = self._tombstones
+                index.amended = self._amended
                 self._open[version] = index
             self._open.move_to_end(version)
             return self._open[version]

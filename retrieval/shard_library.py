@@ -1,6 +1,6 @@
 """The library of one shard: it answers the steps of a search that several shards make together (sharded.py).
 
-Versions, pointer and tombstones are followed as by any library. Every step but the first names the view it belongs to;
+Versions, pointer and amendments are followed as by any library. Every step but the first names the view it belongs to;
 a shard that is not at that view, even after a look at the registry, says where it is instead of answering from there.
 """
 
@@ -11,6 +11,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
+from domain.amending import Amendments
 from domain.ports import IndexRegistry
 from domain.types import Chunk, Hit, Mode, Scope
 from retrieval.arms import WordStatistics
@@ -22,10 +23,10 @@ from retrieval.phases import Asked, Finding
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a shard answers from: the version, and a digest of the tombstones."""
+    """What a shard answers from: the version, and a digest of what is said of its documents since."""
 
     version: str
-    tombstones: str
+    amended: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,8 @@ class ShardLibrary(Library):
         index, notes = await self._index(version)
         if self._drill_s and index.version == self._rollout.canary:
             await asyncio.sleep(self._drill_s)
-        tombstones = self._tombstones
-        found = await self._computed(lambda: surveyed(index, tombstones, asked, scope, embed))
+        amended = self._amended
+        found = await self._computed(lambda: surveyed(index, amended, asked, scope, embed))
         return replace(found, notes=notes)
 
     async def shortlist(
@@ -77,16 +78,16 @@ class ShardLibrary(Library):
         index = await self._at(view)
         if isinstance(index, View):
             return index
-        tombstones = self._tombstones
-        return await self._computed(lambda: shortlisted(index, tombstones, asked, scope, vectors, statistics))
+        amended = self._amended
+        return await self._computed(lambda: shortlisted(index, amended, asked, scope, vectors, statistics))
 
     async def hits(self, ids: Sequence[str], scope: Scope, view: View) -> tuple[Hit, ...] | View:
         """Hits of these visible chunks, still without place and score; where this shard is, if not at `view`."""
         index = await self._at(view)
         if isinstance(index, View):
             return index
-        tombstones = self._tombstones
-        return await self._computed(lambda: hits_of(index, tombstones, ids, scope))
+        amended = self._amended
+        return await self._computed(lambda: hits_of(index, amended, ids, scope))
 
     async def passages(
         self, ids: Sequence[str], scope: Scope, version: str, view: View | None
@@ -95,9 +96,9 @@ class ShardLibrary(Library):
         index = await self._at(view) if view else (await self._index(version))[0]
         if isinstance(index, View):
             return None
-        tombstones = self._tombstones
-        here = viewed(index, tombstones)
-        return here, await self._computed(lambda: chunks_of(index, tombstones, ids, scope))
+        amended = self._amended
+        here = viewed(index, amended)
+        return here, await self._computed(lambda: chunks_of(index, amended, ids, scope))
 
     async def _at(self, view: View) -> HybridIndex | View:
         """The index of a view, after a look where that may help; otherwise the view that this shard is at."""
@@ -106,56 +107,58 @@ class ShardLibrary(Library):
             if look:
                 await self._look()
             index, _ = await self._index(view.version)
-            here = viewed(index, self._tombstones)
+            here = viewed(index, self._amended)
             if here == view:
                 return index
         return here
 
 
-def viewed(index: HybridIndex, tombstones: frozenset[str]) -> View:
-    """The view that an index answers from while these documents are deleted."""
-    return View(index.version, _digest(tombstones))
+def viewed(index: HybridIndex, amended: Amendments) -> View:
+    """The view that an index answers from while this is said of its documents."""
+    return View(index.version, _digest(amended))
 
 
-def surveyed(index: HybridIndex, tombstones: frozenset[str], asked: Asked, scope: Scope, embed: bool) -> Survey:
+def surveyed(index: HybridIndex, amended: Amendments, asked: Asked, scope: Scope, embed: bool) -> Survey:
     """What an index knows before a search."""
-    visible = index.stored.visible(scope, tombstones)
+    visible = index.stored.visible(scope, amended)
     words = () if asked.mode is Mode.DENSE else asked.texts
     statistics = tuple(index.lexical.statistics(text, visible) for text in words)
     vectors = index.embedder.embed_queries(asked.texts) if embed else None
-    return Survey(viewed(index, tombstones), statistics, vectors, ())
+    return Survey(viewed(index, amended), statistics, vectors, ())
 
 
 def shortlisted(
     index: HybridIndex,
-    tombstones: frozenset[str],
+    amended: Amendments,
     asked: Asked,
     scope: Scope,
     vectors: Any,  # numpy float32 [n_texts, dimensions], or None in lexical mode
     statistics: Sequence[WordStatistics],
 ) -> Shortlist:
     """What the arms of an index return with the statistics of the whole library."""
-    visible = index.stored.visible(scope, tombstones)
+    visible = index.stored.visible(scope, amended)
     known: Sequence[WordStatistics | None] = statistics or [None] * len(asked.texts)
     return shortlist(Finding(index.lexical, index.dense, visible, asked, vectors, known), index.stored.ids)
 
 
-def hits_of(index: HybridIndex, tombstones: frozenset[str], ids: Sequence[str], scope: Scope) -> tuple[Hit, ...]:
+def hits_of(index: HybridIndex, amended: Amendments, ids: Sequence[str], scope: Scope) -> tuple[Hit, ...]:
     """Hits of visible chunks, without place and score."""
-    return tuple(index.hit(row) for row in _rows(index, ids, scope, tombstones))
+    return tuple(index.hit(row) for row in _rows(index, ids, scope, amended))
 
 
-def chunks_of(index: HybridIndex, tombstones: frozenset[str], ids: Sequence[str], scope: Scope) -> tuple[Chunk, ...]:
+def chunks_of(index: HybridIndex, amended: Amendments, ids: Sequence[str], scope: Scope) -> tuple[Chunk, ...]:
     """The visible chunks, in the order asked."""
-    return tuple(index.stored.chunk(row) for row in _rows(index, ids, scope, tombstones))
+    return tuple(index.stored.chunk(row) for row in _rows(index, ids, scope, amended))
 
 
-def _rows(index: HybridIndex, ids: Sequence[str], scope: Scope, tombstones: frozenset[str]) -> list[int]:
-    mask = index.stored.visible(scope, tombstones).mask
+def _rows(index: HybridIndex, ids: Sequence[str], scope: Scope, amended: Amendments) -> list[int]:
+    mask = index.stored.visible(scope, amended).mask
     rows = (index.stored.row(chunk_id) for chunk_id in ids)
     return [row for row in rows if row is not None and mask[row]]
 
 
-@lru_cache(maxsize=4)  # a set of a million ids is hashed once, and compared with itself by identity
-def _digest(tombstones: frozenset[str]) -> str:
-    return sha256("\0".join(sorted(tombstones)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+@lru_cache(maxsize=4)  # a set of a million ids is hashed once, and then found by identity
+def _digest(amended: Amendments) -> str:
+    access = [f"{doc_id}\1" + "\1".join(sorted(groups)) for doc_id, groups in sorted(amended.access.items())]
+    said = "\2".join(["\0".join(sorted(amended.gone)), "\0".join(access)])
+    return sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]

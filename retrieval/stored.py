@@ -5,7 +5,7 @@ asked for. Written by building.py, searched by index.py.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,11 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from domain.amending import Amendments
 from domain.errors import IncompatibleIndex, StorageError
-from domain.types import Chunk, Scope, SourceRef
+from domain.types import Chunk, Scope
 from retrieval.arms import Visible
+from retrieval.places import source_of
 
 FORMAT = 2  # of the folder; another number is another layout
 SCOPES = 256  # visible rows are kept for as many readers; one takes a byte a chunk and eight more for each he sees
@@ -42,19 +44,34 @@ class StoredVersion:
         self.visible = lru_cache(SCOPES)(self._visible)
         self.chunk = lru_cache(CHUNKS)(self._chunk)
 
-    def _visible(self, scope: Scope, tombstones: frozenset[str]) -> Visible:
-        """The rows this reader may see, without those of tombstoned documents. The same object for the same reader."""
+    def _visible(self, scope: Scope, amended: Amendments) -> Visible:
+        """The rows this reader may see as things stand now. The same object for the same reader and amendments."""
         allowed = np.array([scope.may_read(tenant, groups) for tenant, groups in self._readers], np.bool_)
         mask = allowed[self._readers_of]  # [n_chunks]
-        if tombstones:
-            kept = np.array([doc_id not in tombstones for doc_id in self.documents], np.bool_)
+        if amended.access:
+            theirs = np.array([tenant == scope.tenant for tenant, _ in self._readers], np.bool_)[self._readers_of]
+            changed, open_to = self._changed_readers(scope, amended.access)
+            mask = np.where(changed[self._document_of], theirs & open_to[self._document_of], mask)
+        if amended.gone:
+            kept = np.array([doc_id not in amended.gone for doc_id in self.documents], np.bool_)
             mask &= kept[self._document_of]
         return Visible(mask)
+
+    def _changed_readers(
+        self, scope: Scope, access: Mapping[str, frozenset[str]]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Per document: have its readers changed since it was built, and is this reader one of those it has now."""
+        changed, open_to = np.zeros(len(self.documents), np.bool_), np.zeros(len(self.documents), np.bool_)
+        for doc_id, groups in access.items():
+            place = bisect_left(self.documents, doc_id)
+            if place < len(self.documents) and self.documents[place] == doc_id:
+                changed[place], open_to[place] = True, not scope.groups.isdisjoint(groups)
+        return changed, open_to
 
     def _chunk(self, row: int) -> Chunk:
         """The chunk of a row."""
         fields = orjson.loads(self._lines[self._offsets[row] : self._offsets[row + 1]].tobytes())
-        source = SourceRef(fields["doc_id"], fields["title"], fields["uri"], fields["source"], fields["published"])
+        source = source_of(fields)
         tenant, groups = self._readers[self._readers_of[row]]  # shared, where the line holds a copy
         return Chunk(fields["id"], fields["text"], fields["ordinal"], fields["heading"], source, tenant, groups)
 

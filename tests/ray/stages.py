@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from domain.amending import NOTHING_AMENDED
 from domain.errors import Throttled
 from domain.ports import Stages
 from domain.prompt import PromptPlan
@@ -79,7 +80,7 @@ class SlowlyOpened:
     def __init__(self, version: str) -> None:
         if "slow" in version:
             time.sleep(0.4)
-        self.version, self.tombstones, self._of = version, frozenset[str](), NoOpLibrary()
+        self.version, self.amended, self._of = version, NOTHING_AMENDED, NoOpLibrary()
 
     def search(self, query: Query, scope: Scope, n: int, mode: Mode) -> tuple[Hit, ...]:
         return asyncio.run(self._of.retrieve(query, scope, self.version, n, mode)).hits

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from domain.amending import Amendments
 from domain.errors import BadRequest, ConfigError, IncompatibleIndex, StorageError
 from domain.types import Document, Hit, Mode, Query, Scope
 from retrieval.building import build
@@ -104,7 +105,7 @@ def test_hidden_documents_change_not_one_bit(tmp_path: Path, lexical: str, fusio
         alone = opened(tmp_path / f"{seed}a", mine, **settings)
         among = opened(tmp_path / f"{seed}b", [*mine, *hidden, *foreign], **settings)
         gone = opened(tmp_path / f"{seed}c", [*mine, *(document(f"g{d.doc_id}", d.text) for d in hidden)], **settings)
-        gone.tombstones = frozenset(f"g{d.doc_id}" for d in hidden)
+        gone.amended = Amendments(frozenset(f"g{d.doc_id}" for d in hidden))
         for mode in MODES:
             query = Query(" ".join(rng.choices(words, k=2)), (rng.choice(words),))
             wanted = seen(alone.search(query, STAFF, 7, mode))
@@ -116,13 +117,36 @@ def test_hidden_documents_change_not_one_bit(tmp_path: Path, lexical: str, fusio
 def test_a_tombstoned_document_is_gone_at_once_and_its_place_is_filled(tmp_path: Path, mode: Mode) -> None:
     index = opened(tmp_path, [*PUMPS, document("d", "The pump is new.")])
     chunk_id = index.search(Query("pump"), STAFF, 1, mode)[0].chunk.id
-    index.tombstones = frozenset({chunk_id.partition("#")[0]})
+    index.amended = Amendments(frozenset({chunk_id.partition("#")[0]}))
     found = index.search(Query("pump"), STAFF, 1, mode)
     assert len(found) == 1
     assert found[0].chunk.id != chunk_id
     assert index.chunks([chunk_id], STAFF) == ()
-    index.tombstones = frozenset()
+    index.amended = Amendments()
     assert index.search(Query("pump"), STAFF, 1, mode)[0].chunk.id == chunk_id
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_readers_given_later_count_instead_of_those_a_document_was_built_with(tmp_path: Path, mode: Mode) -> None:
+    # "a" is taken from staff, "h" was finance's and is given to them, "f" is of another tenant and stays hidden.
+    theirs = [document("h", "The pump ledger.", "finance"), document("f", "The pump abroad.", tenant="other")]
+    index = opened(tmp_path, [*PUMPS, document("d", "The pump is new."), *theirs])
+    everything = {chunk.source.doc_id: chunk.id for chunk in index.stored.chunks()}
+    access = {name: frozenset(groups) for name, groups in (("a", {"hr"}), ("h", {"hr", "staff"}), ("f", {"staff"}))}
+    index.amended = Amendments(access={**access, "never there": frozenset({"staff"})})
+    seen_by_staff = set(ids(index.search(Query("pump"), STAFF, 9, mode)))
+    assert seen_by_staff == ({"d", "h"} if mode is Mode.LEXICAL else {"b", "c", "d", "h"})
+    assert set(ids(index.search(Query("pump"), Scope("harbour", frozenset({"hr"})), 9, mode))) == {"a", "h"}
+    looked_up = index.chunks([everything[name] for name in "abcdfh"], STAFF)
+    assert [chunk.source.doc_id for chunk in looked_up] == ["b", "c", "d", "h"]
+    index.amended = Amendments(frozenset({"h"}), access)  # gone is gone, whoever might read it
+    assert "h" not in ids(index.search(Query("pump"), STAFF, 9, mode))
+
+
+def test_nobody_reads_a_document_whose_readers_are_none(tmp_path: Path) -> None:
+    index = opened(tmp_path, PUMPS)
+    index.amended = Amendments(access={"a": frozenset()})
+    assert sorted(ids(index.search(Query("pump"), STAFF, 9))) == ["b", "c"]
 
 
 # ---------------------------------------------------------------------------------------------- hits

@@ -43,3 +43,12 @@ async def test_a_deleted_document_is_found_no_more_and_the_others_move_up(
     assert [(hit.chunk.id, hit.rank) for hit in found] == [("b#0", 1), ("c#0", 2)]
     assert [one.id for one in await library.chunks(["a#0", "b#0"], READER, "v1")] == ["b#0"]
     library.close()
+
+
+async def test_who_lost_his_groups_finds_a_document_no_more(library: KnowledgeLibrary, tmp_path: Path) -> None:
+    FolderRegistry(tmp_path).set_access(FOUND[1].chunk.source.doc_id, frozenset({"hr"}))
+    await library.refresh()
+    found = (await library.retrieve(Query("kiln"), READER, "v1", 2)).hits
+    assert [(hit.chunk.id, hit.rank) for hit in found] == [("a#0", 1), ("c#0", 2)]
+    assert [one.id for one in await library.chunks(["a#0", "b#0"], READER, "v1")] == ["a#0"]
+    library.close()

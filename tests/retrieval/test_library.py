@@ -326,11 +326,11 @@ async def test_tombstones_that_did_not_change_are_the_same_object_after_every_lo
     seen = []
     for _ in range(3):
         await hall.library.refresh()
-        seen.append(index.tombstones)
+        seen.append(index.amended)
     assert seen[0] is seen[1] is seen[2]
     hall.registry.restore(["a"])
     await hall.library.refresh()
-    assert index.tombstones == frozenset()
+    assert index.amended.gone == frozenset()
 
 
 async def test_a_tombstone_reaches_every_open_version_and_those_opened_later(hall: Hall) -> None:
@@ -341,6 +341,20 @@ async def test_a_tombstone_reaches_every_open_version_and_those_opened_later(hal
         found = await hall.library.retrieve(Query("pump"), STAFF, hall.versions[version], 1)
         assert found.hits == ()
     hall.registry.restore(["a"])
+    await hall.library.refresh()
+    assert (await hall.asked(2))[1] == hall.versions[2]
+
+
+async def test_changed_readers_reach_every_open_version_and_those_opened_later(hall: Hall) -> None:
+    await hall.point(0, 1)
+    hall.registry.set_access("a", frozenset({"hr"}))
+    await hall.library.refresh()
+    hr = Scope(STAFF.tenant, frozenset({"hr"}))
+    for version in (0, 1, 2):
+        name = hall.versions[version]
+        assert (await hall.library.retrieve(Query("pump"), STAFF, name, 1)).hits == ()
+        assert len((await hall.library.retrieve(Query("pump"), hr, name, 1)).hits) == 1
+    hall.registry.set_access("a", None)
     await hall.library.refresh()
     assert (await hall.asked(2))[1] == hall.versions[2]
 

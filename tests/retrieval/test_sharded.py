@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from domain.amending import Amendments
 from domain.errors import BadRequest, IncompatibleIndex, NotFound, NotReady, StageFailed, StageTimeout
 from domain.releases import Move, Rollout, Verb
 from domain.types import Document, Mode, Query, Scope
@@ -79,9 +80,9 @@ class Hall:
 
     def whole(self, version: int = 0, fusion: str = "convex") -> HybridIndex:
         folder = self.registry.folder(self.versions[version])
-        tombstones = self.registry.tombstones()
+        amended = Amendments(self.registry.tombstones(), self.registry.access())
         return HybridIndex.open(
-            folder, self.embedder, dense="exact", fusion=fusion, arm_candidates=DEPTH, tombstones=tombstones
+            folder, self.embedder, dense="exact", fusion=fusion, arm_candidates=DEPTH, amended=amended
         )
 
 
@@ -219,6 +220,16 @@ async def test_a_deletion_that_one_shard_alone_has_seen_holds_for_all(hall: Hall
     await shards[1].library.refresh()
     found = await retriever(shards).retrieve(Query("pump"), STAFF, hall.versions[0], 9)
     assert found.hits == hall.whole().search(Query("pump"), STAFF, 9)
+
+
+async def test_readers_that_one_shard_alone_has_heard_of_hold_for_all(hall: Hall) -> None:
+    shards = await hall.shards(3)
+    for name in ("a", "d01", "d02", "d03"):
+        hall.registry.set_access(name, frozenset({"hr"}))
+    await shards[1].library.refresh()
+    for scope in (STAFF, Scope("harbour", frozenset({"hr"}))):
+        found = await retriever(shards).retrieve(Query("pump"), scope, hall.versions[0], 9)
+        assert found.hits == hall.whole().search(Query("pump"), scope, 9)
 
 
 @pytest.mark.parametrize("step", ["shortlist", "hits"])
