@@ -46,7 +46,9 @@ async def call(executor: Executor, function: Callable[[], T], limit_s: float, mo
     line = Line()
     future = asyncio.get_running_loop().run_in_executor(executor, line.carry, function)
     try:
-        return await asyncio.wait_for(asyncio.shield(future), limit_s)
+        # Not wait_for: before Python 3.12 it returns as if nobody had left when the result comes at that very moment.
+        async with asyncio.timeout(limit_s):
+            return await asyncio.shield(future)
     except TimeoutError:
         _leave(line, future)
         raise _silent(model_id, limit_s, stage) from None
@@ -75,7 +77,8 @@ async def events(
         while True:
             try:
                 pending = loop.run_in_executor(executor, following)
-                event = await asyncio.wait_for(asyncio.shield(pending), min(limit_s, deadline.left()))
+                async with asyncio.timeout(min(limit_s, deadline.left())):
+                    event = await asyncio.shield(pending)
             except TimeoutError:
                 pending.add_done_callback(_discard)
                 raise _late(model_id, limit_s, deadline) from None

@@ -1,12 +1,14 @@
 """A Service over fakes, and clients for it: httpx2's for ordinary requests, a bare ASGI one for clients that leave."""
 
 import asyncio
+import socket
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx2
 import orjson
+import uvicorn
 
 from domain.naming import Naming
 from domain.ports import Stages
@@ -84,6 +86,24 @@ async def get(of: Service, path: str, **headers: str) -> httpx2.Response:
     """One GET."""
     async with client(of) as http:
         return await http.get(path, headers=headers)
+
+
+class Served:
+    """An application on a real port, in this event loop."""
+
+    def __init__(self, of: Service) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._server = uvicorn.Server(uvicorn.Config(create_app(of), log_level="error", lifespan="off"))
+
+    async def __aenter__(self) -> str:
+        self._task = asyncio.create_task(self._server.serve(sockets=[self._listener]))
+        return self.url
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        await self._task
+        self._listener.close()
 
 
 def events(text: str) -> list[tuple[str, Any]]:

@@ -1,20 +1,15 @@
 """The page in a real browser: asks, shows, opens sources; whatever a document or a model says stays text."""
 
-import asyncio
 import shutil
-import socket
 from collections.abc import AsyncIterator
 
 import pytest
-import uvicorn
 
 from domain.errors import Throttled
 from domain.types import Citation, StopReason
-from serving.api import create_app
-from serving.service import Service
 from serving.wire import citation_json
 from tests.fakes import FakeRetriever, FakeRewriter, ScriptedGenerator, chunk, hits
-from tests.serving.service import TIDE, get, service
+from tests.serving.service import TIDE, Served, get, service
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 in_a_browser = [
@@ -73,24 +68,6 @@ def test_a_citation_says_what_kind_of_source_it_is_and_from_when() -> None:
 
 
 # ------------------------------------------------------------------------------------------ in a browser
-
-
-class Served:
-    """An application on a real port, in this event loop."""
-
-    def __init__(self, of: Service) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        self._server = uvicorn.Server(uvicorn.Config(create_app(of), log_level="error", lifespan="off"))
-
-    async def __aenter__(self) -> str:
-        self._task = asyncio.create_task(self._server.serve(sockets=[self._listener]))
-        return self.url
-
-    async def __aexit__(self, *_: object) -> None:
-        self._server.should_exit = True
-        await self._task
-        self._listener.close()
 
 
 @pytest.fixture
