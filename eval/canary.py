@@ -32,17 +32,20 @@ class Binds(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Live:
     """How a live metric is compared. Paired: the same question on both versions; else one version's requests against
-    the other's. `like` compares with a perfect 1 and is no judgement.
+    the other's. `like` compares with a perfect 1 and is no judgement. `healthy`: as good as stable says something only
+    where stable itself does it more often than not.
     """
 
     paired: bool
     binds: Binds
     like: bool = False
+    healthy: bool = False
 
 
 LIVE: Mapping[str, Live] = {
-    "success": Live(paired=False, binds=Binds.BOTH),
-    "within_slo": Live(paired=False, binds=Binds.BOTH),
+    # On a service that is overloaded, or whose vendor is down, every version looks alike.
+    "success": Live(paired=False, binds=Binds.BOTH, healthy=True),
+    "within_slo": Live(paired=False, binds=Binds.BOTH, healthy=True),
     "citations_resolved": Live(paired=False, binds=Binds.BOTH),
     "found": Live(paired=True, binds=Binds.BOTH),
     "coverage": Live(paired=True, binds=Binds.BOTH),
@@ -57,7 +60,7 @@ LIFELONG = 0.5  # of what an alarm has of alpha, for the whole life taken togeth
 
 MATCH = 4  # requests of the other version, at most, that one is set against: 1 + 1/4 of the variance, 2 with one
 WAITING = 2 * MATCH  # requests kept for that: with more, the canary's bad hour would be set against stable's good one
-BROKEN_SHARE = 0.5  # a canary that fails more than this is broken, whatever stable does
+BROKEN_SHARE = 0.5  # a canary that fails more than this is broken, unless stable does too
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,18 +272,25 @@ class Track:
             what = f"lately: {-late.mean:+.3f} over the last {late.n} {of} of {late.upto}"
             return Outcome.FAIL, f"{what}: worse, and by {drop:g} or more; in all {numbers}"
         if -1.0 < known.low >= -drop:
+            if self._stable_is_broken():
+                own = f"stable's own mean is {self._stable.mean:.3f} over {self._stable.n}"
+                return Outcome.INCONCLUSIVE, f"{numbers}, but {own}: being as good as that shows nothing"
             return Outcome.PASS, f"{numbers}: a drop of {drop:g} is excluded"
         more = "" if known.needed is None else f"; about {known.needed} would exclude it if they go on so"
         return Outcome.INCONCLUSIVE, f"{numbers}: a drop of {drop:g} is not excluded yet{more}"
 
     def _more(self) -> int | None:
         known = self._differences
-        return None if known.needed is None else max(1, known.needed - known.n)
+        if known.needed is None or self._stable_is_broken():
+            return None  # no number of requests shows anything, while stable is as it is
+        return max(1, known.needed - known.n)
 
     def _is_broken(self) -> bool:
         """Surely failing more than it may, while stable is not seen to do so too."""
-        fine = self._stable.mean is None or self._stable.mean >= BROKEN_SHARE
-        return fine and self._broken is not None and float(self._broken.best[0]) >= self.enough
+        return not self._stable_is_broken() and self._broken is not None and float(self._broken.best[0]) >= self.enough
+
+    def _stable_is_broken(self) -> bool:
+        return self.live.healthy and self._stable.mean is not None and self._stable.mean < BROKEN_SHARE
 
     def _number(self, value: object, trace_id: str) -> float | None:
         """The value as a number; None, which is remembered, for what is no number in 0..1."""

@@ -121,6 +121,25 @@ def test_an_outage_that_strikes_both_versions_does_not_turn_the_canary_back() ->
     assert metric(weighed(mixed(canary, stable)), "success").outcome is Outcome.INCONCLUSIVE
 
 
+@pytest.mark.parametrize("name", ["success", "within_slo"])
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_being_as_good_as_a_stable_that_mostly_fails_itself_shows_nothing(name: str, share: float) -> None:
+    # An overloaded service answers nobody in time, on either version: a slow one would be promoted for it.
+    def some(version: str, n: int) -> list[Observation]:
+        return [on(version, i, **{name: float(i % 10 < 10 * share)}) for i in range(n)]
+
+    told = metric(weighed(mixed(some("v2", 2000), some("v1", 2000))), name)
+    assert (told.outcome, told.more) == (Outcome.INCONCLUSIVE, None)
+    assert "being as good as that shows nothing" in told.reason
+
+
+def test_being_as_good_as_a_stable_that_mostly_works_is_enough() -> None:
+    def some(version: str, n: int) -> list[Observation]:
+        return [on(version, i, within_slo=float(i % 10 < 8)) for i in range(n)]
+
+    assert metric(weighed(mixed(some("v2", 2000), some("v1", 2000))), "within_slo").outcome is Outcome.PASS
+
+
 def test_a_slow_canary_fails_on_the_slo_alone() -> None:
     slow = [on("v2", i, within_slo=float(i % 2)) for i in range(80)]
     seen = weighed(mixed(slow, [on("v1", i) for i in range(240)]))
