@@ -45,7 +45,7 @@ canary: {{shares: [0.25, 0.5], min_requests: 10, max_drop: 0.15, slo_ms: 20000, 
 WORSE = {"chunking.strategy": "fixed", "chunking.tokens": "12"}
 BETTER = {"chunking.strategy": "paragraph", "chunking.tokens": "200"}  # the default size: of a collection, all of it
 OTHER = {"chunking.strategy": "whole", "chunking.tokens": "700"}
-DRILL = {"canary.drill_ms": "1500", "canary.slo_ms": "700"}
+DRILL = {"canary.drill_ms": "4000", "canary.slo_ms": "3000"}  # at 24 visitors inside, six of them on the slow version
 
 
 @dataclass(frozen=True)

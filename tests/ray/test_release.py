@@ -1,7 +1,7 @@
 """A release on a real server from end to end: refused, widened to everybody, turned back by itself, and taken back.
 
 Once on a small sample library and once on a public collection. One release is made for all tests, because it takes
-minutes; people come at twenty a second as long as a version is on trial.
+minutes; people come at ten a second as long as a version is on trial.
 """
 
 import os

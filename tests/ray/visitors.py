@@ -24,7 +24,8 @@ class Visit:
 
 @dataclass
 class Visitors:
-    """`rate` of them a second while the block runs, whether the ones before have been answered or not.
+    """`rate` of them a second while the block runs, but no more than `inside` at once: this is no load test, and what a
+    busy machine turns away would say nothing about a release.
 
     Each has a session and a connection of its own. `name` tells the sessions of one block from those of another.
     """
@@ -32,7 +33,8 @@ class Visitors:
     url: str
     questions: Sequence[str]
     name: str
-    rate: float = 20.0
+    rate: float = 10.0
+    inside: int = 24
     visits: list[Visit] = field(default_factory=list)
     _over: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -56,6 +58,8 @@ class Visitors:
             number = 0
             while not self._over.is_set():
                 await asyncio.sleep(max(0.0, began + number / self.rate - time.monotonic()))
+                if len(asking) >= self.inside:
+                    await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
                 asking.add(task := asyncio.create_task(self._visit(http, number)))
                 task.add_done_callback(asking.discard)
                 number += 1
