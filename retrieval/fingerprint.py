@@ -45,10 +45,7 @@ def check_content(folder: Path, seal: Mapping[str, str], block: int = BLOCK) -> 
     `seal` is the digest by name of files that nothing else covers; a version from before there were seals has none.
     The file of chunks is read `block` bytes at a time.
     """
-    wrong: dict[str, str] = {}
-    for name, wanted in seal.items():
-        _compare(folder, name, wanted, wrong)
-    wrong |= _differing(folder, block)
+    wrong = differing(folder, seal, block)
     if wrong:
         told = "; ".join(f"{name}: {why}" for name, why in sorted(wrong.items()))
         raise StorageError(
@@ -57,7 +54,15 @@ def check_content(folder: Path, seal: Mapping[str, str], block: int = BLOCK) -> 
         )
 
 
-def _differing(folder: Path, block: int) -> dict[str, str]:
+def differing(folder: Path, seal: Mapping[str, str], block: int = BLOCK) -> dict[str, str]:
+    """Every file of the version in `folder` that is missing or is not what was published, and why; see above."""
+    wrong: dict[str, str] = {}
+    for name, wanted in seal.items():
+        _compare(folder, name, wanted, wrong)
+    return wrong | _against_manifest(folder, block)
+
+
+def _against_manifest(folder: Path, block: int) -> dict[str, str]:
     """What the manifest says against what is there: why, by file."""
     try:
         manifest = orjson.loads((folder / MANIFEST).read_bytes())

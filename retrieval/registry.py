@@ -59,7 +59,7 @@ class FolderRegistry:
 
         Everything is on disk before the version becomes visible. Raises StorageError when the folder cannot be written.
         """
-        target = self._versions / _checked(version.id)
+        target = self._versions / checked_name(version.id)
         if target.is_dir():
             return False
         with self._writing():
@@ -256,7 +256,7 @@ def cannot_write(path: Path, error: OSError) -> StorageError:
     return StorageError(f"Cannot write {error.filename or path} ({error.strerror or error}): {way_out}.")
 
 
-def _checked(version: str) -> str:
+def checked_name(version: str) -> str:
     """The name, which becomes a path, if it is a version's name and nothing else."""
     if not VERSION_NAME.fullmatch(version):
         raise NotFound(f"'{version}' is no version name: v and 12 hexadecimal digits are wanted.", "version")

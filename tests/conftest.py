@@ -3,12 +3,16 @@ which `make test` runs the tests that start a Ray after all others, with the mac
 """
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from eval.tracking import MlflowTracker, sqlite_uri
+
+if TYPE_CHECKING:
+    from tests.s3_server import S3Server
 
 RAY = Path(__file__).parent / "ray"  # every test marked `ray` lies there: tests/test_suite.py
 
@@ -31,6 +35,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left)
         out = set(left)
         items[:] = [item for item in items if item not in out]
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> "Iterator[S3Server]":
+    """An S3 server on the loopback interface; each test makes a bucket of its own."""
+    from tests.s3_server import S3Server  # moto takes a second to import, and few tests need it
+
+    server = S3Server()
+    yield server
+    server.close()
 
 
 @pytest.fixture(scope="session")

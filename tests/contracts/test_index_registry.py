@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,19 +20,30 @@ from domain.types import Document
 from retrieval.building import build
 from retrieval.embedding import HashingEmbedder
 from retrieval.registry import FolderRegistry
+from retrieval.s3_objects import Objects
+from retrieval.s3_registry import S3Registry
 from tests.fakes import MemoryRegistry
+
+if TYPE_CHECKING:
+    from tests.s3_server import S3Server
 
 V1, V2, V3 = (f"v{i:012x}" for i in (1, 2, 3))
 
-REGISTRIES: dict[str, Callable[[Path], IndexRegistry]] = {
-    "folder": lambda path: FolderRegistry(path / "library"),
-    "fake": lambda path: MemoryRegistry(),
+REGISTRIES: dict[str, Callable[[Path, pytest.FixtureRequest], IndexRegistry]] = {
+    "folder": lambda path, _: FolderRegistry(path / "library"),
+    "fake": lambda path, _: MemoryRegistry(),
+    "s3": lambda path, request: s3_registry(path, request.getfixturevalue("s3_server")),
 }
 
 
 @pytest.fixture(params=sorted(REGISTRIES))
 def registry(request: pytest.FixtureRequest, tmp_path: Path) -> IndexRegistry:
-    return REGISTRIES[request.param](tmp_path)
+    return REGISTRIES[request.param](tmp_path, request)
+
+
+def s3_registry(path: Path, server: "S3Server", bucket: str = "") -> S3Registry:
+    """A registry on the server, in a bucket of its own unless one is named."""
+    return S3Registry(Objects(server.client(), bucket or server.bucket(), "library"), path / "cache", 1 << 30)
 
 
 def version(id: str, built_at: str = "2026-01-31T12:00:00+00:00") -> IndexVersion:
@@ -258,6 +270,8 @@ def lose(registry: IndexRegistry, id: str) -> None:
     """Somebody deletes the version's folder by hand."""
     if isinstance(registry, MemoryRegistry):
         registry.lose(id)
+    elif isinstance(registry, S3Registry):
+        registry.objects.delete(f"versions/{id}.json")
     else:
         shutil.rmtree(registry.folder(id))
 
