@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
-from domain.costs import cost_usd
+from domain.costs import answer_cost_usd, total
 from domain.errors import StageFailed, TidegateError, UpstreamInterrupted
 from domain.gathering import Gathering
 from domain.grounding import check, ground
@@ -124,7 +124,8 @@ class _Run(Gathering):
             history = recent(self.ask.session.turns, self.rules.history_turns)
             rewrite = await self.stages.rewriter.rewrite(question, history)
         except StageFailed as error:
-            rewrite = Rewrite(Query(question), RewriteStatus.FALLBACK, error.code)
+            rewrite = Rewrite(Query(question), RewriteStatus.FALLBACK, error.code, Usage(measured=False))
+        self.rewriting = total(self.rewriting, rewrite.usage)
         if rewrite.status is RewriteStatus.FALLBACK:
             self.notes.append(f"rewriter failed ({rewrite.reason}): the question went through as typed")
         self.took("rewrite", started)
@@ -170,7 +171,8 @@ class _Run(Gathering):
     ) -> Answer:
         """The answer with everything its policies decide."""
         self.usage, self.unsupported = draft.usage, check(stream.text, self.packed)
-        self.cost_usd = cost_usd(draft.usage, self.rules.prices)
+        rules = self.rules
+        self.cost_usd = answer_cost_usd(draft.usage, rules.prices, self.rewriting, rules.rewriter_prices)
         if stream.dropped:
             self.notes.append(f"{stream.dropped} markers named no source and were dropped")
         if stream.withheld:
@@ -208,6 +210,7 @@ class _Run(Gathering):
             packed=tuple(self.naming.scrub(evidence.chunk.id) for evidence in self.packed),
             stage_ms=tuple((stage, round(ms, 3)) for stage, ms in self.stage_ms.items()),
             usage=self.usage,
+            rewriting=self.rewriting,
             cost_usd=self.cost_usd,
             notes=tuple(self.naming.scrub(note) for note in dict.fromkeys(self.notes)),
             dropped=self.stream.dropped if self.stream else 0,

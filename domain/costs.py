@@ -31,6 +31,29 @@ def cost_usd(usage: Usage, prices: Prices | None) -> float | None:
     ) / 1_000_000
 
 
+def answer_cost_usd(
+    usage: Usage, prices: Prices | None, rewriting: Usage, rewriter_prices: Prices | None
+) -> float | None:
+    """Dollars of one answer: its text, and what rewriting its question took. None where either is not known.
+
+    Where no model rewrote, its price is not asked for: most answers have none, and rules cost nothing.
+    """
+    written = cost_usd(usage, prices)
+    rewritten = 0.0 if rewriting == Usage() else cost_usd(rewriting, rewriter_prices)
+    return None if written is None or rewritten is None else written + rewritten
+
+
+def total(first: Usage, second: Usage) -> Usage:
+    """The tokens of both, class by class; not measured where one of them is not."""
+    return Usage(
+        first.input_tokens + second.input_tokens,
+        first.output_tokens + second.output_tokens,
+        first.cache_read_tokens + second.cache_read_tokens,
+        first.cache_write_tokens + second.cache_write_tokens,
+        first.measured and second.measured,
+    )
+
+
 def prompt_tokens(usage: Usage) -> int:
     """All tokens of the prompt: each is in exactly one of three classes."""
     return usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from domain.calibration import relevance
+from domain.costs import total
 from domain.errors import StageFailed
 from domain.naming import Naming
 from domain.ports import Stages
 from domain.seeking import Action, Step, Tool, planner
-from domain.types import Ask, Hit, Query, RetrievalRound, Rules
+from domain.types import Ask, Hit, Query, RetrievalRound, Rules, Usage
 
 
 @dataclass(slots=True)
@@ -33,6 +34,7 @@ class Gathering:
     stopped: str = ""
     stage_ms: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    rewriting: Usage = field(default_factory=Usage)
 
     async def retrieve(self, query: Query) -> tuple[Hit, ...]:
         """What the planner's steps found together; each of them is a round of the trace, with why another followed."""
@@ -104,9 +106,12 @@ class Gathering:
         """The query with a variant more; a rewriter that fails leaves it as it is."""
         started = self.clock()
         try:
-            query = await self.stages.rewriter.paraphrase(query)
+            wider = await self.stages.rewriter.paraphrase(query)
+            query, used = wider.query, wider.usage
         except StageFailed as error:
+            used = Usage(measured=False)
             self.notes.append(f"paraphrase failed ({error.code}): the second round is wider only")
+        self.rewriting = total(self.rewriting, used)
         self.took("rewrite", started)
         return query
 

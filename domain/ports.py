@@ -42,8 +42,8 @@ class Rewriter(Protocol):
         """The effective query. A model's nonsense is a FALLBACK with a reason; its silence raises StageFailed."""
         ...
 
-    async def paraphrase(self, query: Query) -> Query:
-        """The same query with one more variant, for a second, wider round; unchanged when none comes to mind."""
+    async def paraphrase(self, query: Query) -> Rewrite:
+        """The same query with one more variant, for a second, wider round; UNCHANGED when none comes to mind."""
         ...
 
 

@@ -125,12 +125,27 @@ class RewriteStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of model calls by class. `input_tokens` excludes both cache classes, as the vendors report it.
+
+    Not `measured`, a model was asked and did not say what it used: the zeros mean nothing.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    measured: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Rewrite:
-    """The effective query of a turn and how it came about; `reason` explains a fallback."""
+    """The effective query of a turn and how it came about; `reason` explains a fallback, `usage` is what it took."""
 
     query: Query
     status: RewriteStatus
     reason: str = ""
+    usage: Usage = Usage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +307,8 @@ class Rules:
     agent_steps: int = 0  # 0: rounds
     agent_covered: float = 0.6  # share of a part's words that one passage must have
     on_unsupported: OnUnsupported = OnUnsupported.FLAG
-    prices: "Prices | None" = None
+    prices: "Prices | None" = None  # of the generating model
+    rewriter_prices: "Prices | None" = None
 
 
 # ---------------------------------------------------------------------------------------------- answering
@@ -306,20 +322,6 @@ class Evidence:
     chunk: Chunk
     joined_turn: int
     tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens of one model call by class. `input_tokens` excludes both cache classes, as the vendors report it.
-
-    Not `measured`, a model was asked and did not say what it used: the zeros mean nothing.
-    """
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    measured: bool = True
 
 
 class StopReason(StrEnum):
@@ -426,7 +428,8 @@ class Trace:
     notes: tuple[str, ...] = ()  # every degradation: what fell back, and why
     dropped: int = 0  # markers that named nothing which was supplied, and were not shown
     unsupported: int = 0  # sentences that their sources do not state, shown or not
-    cost_usd: float | None = None  # of the generating model; None: not measured
+    rewriting: Usage = Usage()  # of the model that rewrites and paraphrases; `usage` is of the generating one alone
+    cost_usd: float | None = None  # of both; None: not measured
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,8 +118,8 @@ class _AsTyped:
     async def rewrite(self, question: str, history: Sequence[Turn]) -> Rewrite:  # noqa: ARG002 - the port names them
         return Rewrite(Query(question), RewriteStatus.NOT_NEEDED)
 
-    async def paraphrase(self, query: Query) -> Query:
-        return query
+    async def paraphrase(self, query: Query) -> Rewrite:
+        return Rewrite(query, RewriteStatus.UNCHANGED)
 
 
 class _Shelf:

@@ -23,7 +23,7 @@ from eval.citations import (
     sentence_citation_precision,
     sentence_citation_recall,
 )
-from eval.client import Failure
+from eval.client import Body, Failure
 from eval.observed import Observed
 from eval.ranking import evidence_recall, full_chain_recall, mrr, ndcg, recall
 
@@ -88,19 +88,24 @@ def within_cost(observed: Observed) -> float | None:
 
 
 def cost_usd(observed: Observed) -> float | None:
-    """Dollars that the tokens of the answer cost, by class. Reported as it is: no metric in [0, 1].
+    """Dollars that the tokens of the answer and of its rewrite cost, by class. Reported as it is: no metric in [0, 1].
 
     None for a failure, whose reply does not say what was spent, and without prices.
     """
-    usage = used(observed)
-    return None if usage is None or observed.limits is None else costs.cost_usd(usage, observed.limits.prices)
+    usage, limits = used(observed), observed.limits
+    if usage is None or limits is None or isinstance(observed.response, Failure):
+        return None
+    told = observed.response["usage"].get("rewriting")
+    rewriting = Usage() if told is None else _usage(told)  # a reply from before that was told: rules asked nobody
+    return costs.answer_cost_usd(usage, limits.prices, rewriting, limits.rewriter_prices)
 
 
 def used(observed: Observed) -> Usage | None:
-    """The tokens of the answer by class; None for a failure, whose reply does not say what was spent."""
-    if isinstance(observed.response, Failure):
-        return None
-    told = observed.response["usage"]
+    """The tokens of the generating model by class; None for a failure, whose reply does not say what was spent."""
+    return None if isinstance(observed.response, Failure) else _usage(observed.response["usage"])
+
+
+def _usage(told: Body) -> Usage:
     return Usage(
         input_tokens=told["input_tokens"],
         output_tokens=told["output_tokens"],

@@ -16,6 +16,7 @@ class Limits:
     slo_ms: float
     cost_cap_usd: float
     prices: Prices | None = None
+    rewriter_prices: Prices | None = None
 
 
 @dataclass(frozen=True, slots=True)

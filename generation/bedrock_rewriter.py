@@ -5,16 +5,17 @@ Whatever the model says is checked by rewriting.accept; when it says nothing, do
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from domain.types import Query, Rewrite, RewriteStatus, Role, Turn
-from generation.bedrock import messages
+from domain.types import Query, Rewrite, RewriteStatus, Role, Turn, Usage
+from generation.bedrock import messages, used
 from generation.bedrock_calls import call
 from generation.bedrock_line import hear
 from generation.efforts import Deadline, Effort, begun
 from generation.pacing import Pace
-from generation.rewriting import accept, with_keywords
+from generation.rewriting import accept, widened, with_keywords
 
 REWRITE = """\
 You rewrite the last question of a conversation so that it can be searched for without the conversation.
@@ -66,19 +67,20 @@ class BedrockRewriter:
             return Rewrite(Query(question), RewriteStatus.NOT_NEEDED)
         recent = history[-self._history_turns :]
         told = "\n".join(f"{turn.role.value}: {turn.text}" for turn in recent)
-        said = await self._say(REWRITE, f"Conversation:\n{told}\n\nLast question: {question}")
-        return accept(question, history, said, self._max_chars)
+        said, usage = await self._say(REWRITE, f"Conversation:\n{told}\n\nLast question: {question}")
+        return replace(accept(question, history, said, self._max_chars), usage=usage)
 
-    async def paraphrase(self, query: Query) -> Query:
+    async def paraphrase(self, query: Query) -> Rewrite:
         """With the model's wording as one more variant; with the keywords instead when it says nothing usable."""
-        said = accept(query.text, (), await self._say(PARAPHRASE, query.text), self._max_chars, same_words=False)
+        text, usage = await self._say(PARAPHRASE, query.text)
+        said = accept(query.text, (), text, self._max_chars, same_words=False)
         known = {text.casefold() for text in (query.text, *query.variants)}
         if said.status is not RewriteStatus.USED or said.query.text.casefold() in known:
-            return with_keywords(query)
-        return Query(query.text, (*query.variants, said.query.text))
+            return widened(query, with_keywords(query), usage)
+        return widened(query, Query(query.text, (*query.variants, said.query.text)), usage)
 
-    async def _say(self, prompt: str, content: str) -> str:
-        """The model's text; blank when it has none. Raises StageFailed and its kinds."""
+    async def _say(self, prompt: str, content: str) -> tuple[str, Usage]:
+        """The model's text, blank when it has none, and its tokens. Raises StageFailed and its kinds."""
         asked = partial(
             self._client.converse,
             modelId=self._model_id,
@@ -90,7 +92,8 @@ class BedrockRewriter:
         calling = partial(self._call, asked, deadline)
         once = Effort(attempts=1, deadline_s=self._timeout_s)
         reply = await begun(calling, self._model_id, once, deadline, self._pace, STAGE)
-        return "".join(block.get("text", "") for block in reply["output"]["message"]["content"])
+        text = "".join(block.get("text", "") for block in reply["output"]["message"]["content"])
+        return text, used(reply.get("usage", {}))
 
     async def _call(self, asked: Callable[[], dict[str, Any]], deadline: Deadline) -> dict[str, Any]:
         return await call(self._threads, asked, deadline.left(), self._model_id, STAGE)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from unicodedata import category
 
-from domain.types import Query, Rewrite, RewriteStatus, Role, Turn
+from domain.types import Query, Rewrite, RewriteStatus, Role, Turn, Usage
 from generation.terms import Kind, Term, terms
 
 # ---------------------------------------------------------------------------------------------- rules
@@ -38,9 +38,9 @@ class RulesRewriter:
         status = RewriteStatus.UNCHANGED if text == question else RewriteStatus.USED
         return Rewrite(Query(text), status)
 
-    async def paraphrase(self, query: Query) -> Query:
-        """With the keywords of the query as one more variant; unchanged when they say nothing new."""
-        return with_keywords(query)
+    async def paraphrase(self, query: Query) -> Rewrite:
+        """With the keywords of the query as one more variant; UNCHANGED when they say nothing new."""
+        return widened(query, with_keywords(query))
 
 
 class AsTyped:
@@ -50,9 +50,15 @@ class AsTyped:
         """The question as typed, said to be so."""
         return Rewrite(Query(question), RewriteStatus.UNCHANGED if history else RewriteStatus.NOT_NEEDED)
 
-    async def paraphrase(self, query: Query) -> Query:
+    async def paraphrase(self, query: Query) -> Rewrite:
         """The same query."""
-        return query
+        return widened(query, query)
+
+
+def widened(query: Query, wider: Query, usage: Usage | None = None) -> Rewrite:
+    """What became of `query` when another wording was looked for, and what that took."""
+    status = RewriteStatus.UNCHANGED if wider == query else RewriteStatus.USED
+    return Rewrite(wider, status, "", usage or Usage())
 
 
 def standalone(question: str, history: Sequence[Turn], lookback: int = 3) -> str:

@@ -63,9 +63,9 @@ class NoOpRewriter:
         """The question."""
         return Rewrite(Query(question), RewriteStatus.NOT_NEEDED)
 
-    async def paraphrase(self, query: Query) -> Query:
+    async def paraphrase(self, query: Query) -> Rewrite:
         """The query."""
-        return query
+        return Rewrite(query, RewriteStatus.UNCHANGED)
 
 
 class NoOpLibrary:

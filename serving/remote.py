@@ -106,9 +106,9 @@ class RemoteRewriter:
         rewrite: Rewrite = await self._calls.one("rewriter", self._limit_s, self._rewrite, question, tuple(history))
         return rewrite
 
-    async def paraphrase(self, query: Query) -> Query:
+    async def paraphrase(self, query: Query) -> Rewrite:
         """As Rewriter.paraphrase, or StageFailed."""
-        wider: Query = await self._calls.one("rewriter", self._limit_s, self._paraphrase, query)
+        wider: Rewrite = await self._calls.one("rewriter", self._limit_s, self._paraphrase, query)
         return wider
 
 

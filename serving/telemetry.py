@@ -56,7 +56,7 @@ FAILURES = Metric("tidegate_failures_total", "counter", "Failed answers and sear
 DEGRADED = Metric("tidegate_degraded_total", "counter", "Answers with a note about something that fell back", ())
 RETRIES = Metric("tidegate_retries_total", "counter", "Calls made again because a replica died", ("stage",))
 DISCONNECTS = Metric("tidegate_disconnects_total", "counter", "Clients that left before their reply was complete", ())
-TOKENS = Metric("tidegate_tokens_total", "counter", "Tokens of the generating model, by class", ("kind",))
+TOKENS = Metric("tidegate_tokens_total", "counter", "Tokens of the models that write and rewrite, by class", ("kind",))
 TRACES_LOST = Metric("tidegate_traces_lost_total", "counter", "Traces that could not be written", ())
 OBSERVATIONS = Metric(
     "tidegate_observations_total", "counter", "Requests observed while a canary ran, by who answered", ("version",)

@@ -6,7 +6,7 @@ from domain.costs import cache_read_share
 from domain.naming import Naming
 from domain.policies import safe_uri
 from domain.releases import IndexVersion
-from domain.types import Answer, Citation, Failed, Hit, PoolTally, Rewrite, Session
+from domain.types import Answer, Citation, Failed, Hit, PoolTally, RetrievalRound, Rewrite, Session, Usage
 
 Json = dict[str, Any]  # what orjson writes
 
@@ -37,22 +37,40 @@ def answer_json(answer: Answer) -> Json:
         "session": session_json(answer.session),
         "pool": pool_json(trace.pool),
         "rewrite": rewrite_json(answer.rewrite),
+        "rounds": [round_json(taken) for taken in trace.rounds],
+        "stopped": trace.stopped,
         "index_version": trace.version,
         "trace_id": trace.id,
         "stage_ms": dict(trace.stage_ms),
         "usage": {
-            "input_tokens": trace.usage.input_tokens,
-            "output_tokens": trace.usage.output_tokens,
-            "cache_read_tokens": trace.usage.cache_read_tokens,
-            "cache_write_tokens": trace.usage.cache_write_tokens,
-            "measured": trace.usage.measured,
+            **usage_json(trace.usage),
             "cache_read_share": cache_read_share(trace.usage),
+            "rewriting": usage_json(trace.rewriting),
         },
         "cost_usd": trace.cost_usd,
         "notes": list(trace.notes),
         "unsupported": [
             {"text": one.text, "markers": list(one.sids), "lacking": list(one.lacking)} for one in answer.unsupported
         ],
+    }
+
+
+def usage_json(usage: Usage) -> Json:
+    """Tokens by class. Not `measured`, the zeros mean nothing."""
+    kinds = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "measured")
+    return {kind: getattr(usage, kind) for kind in kinds}
+
+
+def round_json(taken: RetrievalRound) -> Json:
+    """One step of the search for evidence; `next` is why another followed, empty for the last."""
+    return {
+        "tool": taken.tool,
+        "query": taken.query.text,
+        "variants": list(taken.query.variants),
+        "wanted": taken.k,
+        "found": len(taken.candidates),
+        "reranked": taken.reranked,
+        "next": taken.trigger,
     }
 
 

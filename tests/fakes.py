@@ -87,24 +87,26 @@ class Clock:
 
 @dataclass
 class FakeRewriter:
-    """Rewrites to `to`, or leaves the question; raises `error` when given one."""
+    """Rewrites to `to`, which takes `usage`, or leaves the question; raises `error` when given one."""
 
     to: str = ""
     error: TidegateError | None = None
     histories: list[tuple[Turn, ...]] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
 
     async def rewrite(self, question: str, history: Sequence[Turn]) -> Rewrite:
         self.histories.append(tuple(history))
         if self.error:
             raise self.error
         if self.to:
-            return Rewrite(Query(self.to), RewriteStatus.USED)
+            return Rewrite(Query(self.to), RewriteStatus.USED, "", self.usage)
         return Rewrite(Query(question), RewriteStatus.NOT_NEEDED)
 
-    async def paraphrase(self, query: Query) -> Query:
+    async def paraphrase(self, query: Query) -> Rewrite:
         if self.error:
             raise self.error
-        return replace(query, variants=(*query.variants, f"about {query.text}"))
+        wider = replace(query, variants=(*query.variants, f"about {query.text}"))
+        return Rewrite(wider, RewriteStatus.USED, "", self.usage)
 
 
 @dataclass

@@ -32,6 +32,7 @@ from tidegate.compose_bedrock import (
     make_bedrock_scorer,
     make_knowledge_library,
     prices_of,
+    rewriter_prices_of,
 )
 from tidegate.compose_calibration import check_calibration, make_bar, make_calibration
 from tidegate.compose_generation import check_hosted, make_hosted_generator, paces
@@ -234,6 +235,7 @@ def make_rules(settings: Settings) -> Rules:
         agent_covered=settings.seeking.covered,
         calibration=make_calibration(settings),
         prices=prices_of(settings),
+        rewriter_prices=rewriter_prices_of(settings),
     )
 
 

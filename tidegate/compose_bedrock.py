@@ -103,3 +103,9 @@ def prices_of(settings: Settings) -> Prices | None:
     if uncounted or settings.retrieval.knowledge_base is not None:
         return None
     return settings.costs.of(settings.generation.model)
+
+
+def rewriter_prices_of(settings: Settings) -> Prices | None:
+    """What the tokens of a rewritten question cost; None where that is not known, or no model rewrites."""
+    chosen = settings.rewriting
+    return settings.costs.of(chosen.model_id or "") if chosen.backend == "bedrock" else None

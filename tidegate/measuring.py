@@ -204,13 +204,14 @@ def metric_names(settings: "Settings") -> tuple[str, ...]:
 def limits(settings: "Settings") -> "Limits":
     """What a good answer takes and costs at most."""
     from eval.observed import Limits
-    from tidegate.compose_bedrock import prices_of
+    from tidegate.compose_bedrock import prices_of, rewriter_prices_of
 
     chosen = settings.evaluation
     return Limits(
         slo_ms=chosen.slo_ms,
         cost_cap_usd=chosen.cost_cap_usd,
         prices=prices_of(settings),
+        rewriter_prices=rewriter_prices_of(settings),
     )
 
 

@@ -18,7 +18,7 @@ class RewriterHost:
         """As Rewriter.rewrite."""
         return await self._rewriter.rewrite(question, history)
 
-    async def paraphrase(self, query: Query) -> Query:
+    async def paraphrase(self, query: Query) -> Rewrite:
         """As Rewriter.paraphrase."""
         return await self._rewriter.paraphrase(query)
 

@@ -38,7 +38,9 @@ async def test_the_effective_query_is_never_blank_and_only_a_used_rewrite_differ
 
 async def test_a_paraphrase_keeps_the_query_and_adds_at_most_one_variant(rewriter: Rewriter) -> None:
     for query in (Query("What oil does pump P3 need?"), Query("???"), Query("oil?", ("oil",))):
-        wider = await rewriter.paraphrase(query)
+        found = await rewriter.paraphrase(query)
+        wider = found.query
+        assert found.status is (RewriteStatus.UNCHANGED if wider == query else RewriteStatus.USED)
         assert wider.text == query.text
         assert wider.variants[: len(query.variants)] == query.variants
         assert len(wider.variants) <= len(query.variants) + 1

@@ -209,6 +209,14 @@ def test_the_cost_of_an_answer_counts_every_class_of_tokens_at_its_price() -> No
     assert cost_usd(silent) is None, "a model that does not say what it used has cost something"
 
 
+def test_the_tokens_of_a_rewrite_cost_too_and_a_rewriter_without_a_price_makes_the_cost_unknown() -> None:
+    rewritten = answer(usage={**SPENT, "rewriting": {**dict.fromkeys(SPENT, 0), "input_tokens": 2000}})
+    priced = replace(LIMITS, rewriter_prices=Prices(0.1, 0.4, 0.0, 0.0))
+    # .0105 of the answer + 2000 * .1 / 1e6
+    assert cost_usd(Observed(QUESTION, rewritten, 1.0, priced)) == pytest.approx(0.0107)
+    assert cost_usd(Observed(QUESTION, rewritten, 1.0, LIMITS)) is None
+
+
 def test_supported_is_what_the_service_found_in_its_own_sentences() -> None:
     wrong = {"text": "It holds 9 kg.", "markers": ["S1"], "lacking": ["9 kg"]}
     assert value("supported", QUESTION, answer(unsupported=[])) == 1

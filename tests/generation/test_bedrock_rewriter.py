@@ -3,7 +3,7 @@
 import pytest
 
 from domain.errors import StageFailed, StageTimeout, Throttled, UpstreamDenied
-from domain.types import Query, RewriteStatus
+from domain.types import Query, RewriteStatus, Usage
 from generation.bedrock_rewriter import BedrockRewriter
 from tests.bedrock_stub import BedrockStub, Reply
 from tests.generation.evidence import assistant, user
@@ -61,11 +61,28 @@ async def test_the_prompt_is_the_same_for_every_conversation() -> None:
 
 async def test_a_paraphrase_is_one_more_variant_beside_the_query() -> None:
     with BedrockStub([Reply(("lubricant for pump P3",))]) as stub, stub.client() as client:
-        query = await BedrockRewriter(client, MODEL).paraphrase(Query("What oil does pump P3 need?"))
+        query = (await BedrockRewriter(client, MODEL).paraphrase(Query("What oil does pump P3 need?"))).query
     assert query == Query("What oil does pump P3 need?", ("lubricant for pump P3",))
 
 
 async def test_a_blank_paraphrase_gives_way_to_keywords() -> None:
     with BedrockStub([Reply(("",))]) as stub, stub.client() as client:
-        query = await BedrockRewriter(client, MODEL).paraphrase(Query("What oil does pump P3 need?"))
+        query = (await BedrockRewriter(client, MODEL).paraphrase(Query("What oil does pump P3 need?"))).query
     assert query.variants == ("oil pump P3",)
+
+
+async def test_what_the_model_used_comes_with_what_it_said() -> None:
+    counted = (("inputTokens", 120), ("outputTokens", 9), ("totalTokens", 129))
+    with BedrockStub([Reply(("What oil does pump P3 need?",), usage=counted)]) as stub, stub.client() as client:
+        rewriter = BedrockRewriter(client, MODEL)
+        rewrite = await rewriter.rewrite("and its oil?", HISTORY)
+        wider = await rewriter.paraphrase(Query("Which lubricant does P3 take?"))
+        first = await rewriter.rewrite("What oil does P3 need?", ())
+    assert rewrite.usage == wider.usage == Usage(120, 9)
+    assert first.usage == Usage(), "nobody was asked"
+
+
+async def test_a_model_that_does_not_say_what_it_used_is_not_taken_to_be_free() -> None:
+    with BedrockStub([Reply(("What oil does pump P3 need?",), usage=())]) as stub, stub.client() as client:
+        rewrite = await BedrockRewriter(client, MODEL).rewrite("and its oil?", HISTORY)
+    assert not rewrite.usage.measured

@@ -18,11 +18,11 @@ from domain.errors import (
 )
 from domain.naming import Naming
 from domain.releases import IndexVersion, Rollout
-from domain.types import Scope, Trace
+from domain.types import Scope, Trace, Usage
 from serving.auth import TrustedHeaders
 from serving.schemas import Limits
 from serving.telemetry import Prometheus
-from tests.fakes import FakeRetriever, ReversingReranker, ScriptedGenerator, chunk, hits
+from tests.fakes import RULES, FakeRetriever, FakeRewriter, ReversingReranker, ScriptedGenerator, chunk, hits
 from tests.serving.service import (
     BELL,
     TIDE,
@@ -44,12 +44,38 @@ async def test_an_answer_has_the_whole_public_shape() -> None:
     assert reply.status_code == 200
     assert set(body) == {
         "id", "answer", "pool", "citations", "consulted", "grounding", "status", "session", "rewrite", "index_version",
-        "trace_id", "stage_ms", "usage", "notes", "relevance", "unsupported", "cost_usd",
+        "trace_id", "stage_ms", "usage", "notes", "relevance", "unsupported", "cost_usd", "rounds", "stopped",
     }  # fmt: skip
     assert body["answer"] == "The gate opens at high water [S1]."
     assert [(c["marker"], c["chunk_id"], c["title"]) for c in body["citations"]] == [("S1", "tides#0", "Tide table")]
     assert [c["chunk_id"] for c in body["consulted"]] == ["tides#0", "bells#0"]
     assert body["usage"]["output_tokens"] == 5
+
+
+async def test_every_step_of_the_search_is_told_with_why_the_next_one_followed() -> None:
+    found = hits(TIDE)
+    told = (await post(service(retriever=FakeRetriever(found)), "/v1/answers", QUESTION | {"deeper": True})).json()
+    first, second = told["rounds"]
+    assert first == {
+        "tool": "search", "query": "When does the gate open?", "variants": [], "wanted": RULES.k, "found": 1,
+        "reranked": False, "next": "asked to go deeper",
+    }  # fmt: skip
+    assert (second["wanted"], second["next"]) == (RULES.wide_k, "")
+    assert second["variants"] == ["about When does the gate open?"]
+
+
+async def test_an_agent_says_why_it_looked_no_further() -> None:
+    of = service(rules=replace(RULES, agent_steps=4, agent_covered=0.3))
+    told = (await post(of, "/v1/answers", QUESTION)).json()
+    assert told["stopped"] == "every part is covered"
+    assert [step["tool"] for step in told["rounds"]] == ["search"]
+
+
+async def test_tokens_of_the_rewriter_stand_beside_those_of_the_answer() -> None:
+    rewriter = FakeRewriter(to="When does the north gate open?", usage=Usage(120, 9))
+    usage = (await post(service(rewriter=rewriter), "/v1/answers", QUESTION)).json()["usage"]
+    assert (usage["input_tokens"], usage["output_tokens"]) == (10, 5)
+    assert (usage["rewriting"]["input_tokens"], usage["rewriting"]["output_tokens"]) == (120, 9)
 
 
 async def test_every_reply_carries_its_request_id_and_nosniff_and_answers_their_version_and_times() -> None:

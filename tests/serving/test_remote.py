@@ -179,7 +179,7 @@ async def test_a_caller_that_goes_away_cancels_the_call() -> None:
     ("call", "outcome"),
     [
         (lambda s: s.rewriter.rewrite("why?", ()), "a rewrite"),
-        (lambda s: s.rewriter.paraphrase(Query("why?")), Query("why?", ("wherefore?",))),
+        (lambda s: s.rewriter.paraphrase(Query("why?")), "a wider query"),
         (lambda s: s.retriever.chunks(["c"], PUBLIC, "v1"), (TIDE,)),
         (lambda s: s.reranker.rerank(Query("why?"), hits(TIDE), 0.2), Reranking(hits(TIDE))),
     ],

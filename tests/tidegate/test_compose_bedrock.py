@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from domain.costs import Prices
 from domain.errors import ConfigError, IncompatibleIndex
 from domain.types import Query, Scope
 from tests.bedrock_stub import BedrockStub, Passage, Reply
@@ -13,7 +14,7 @@ from tests.fakes import chunk, hits
 from tests.stubs.replies import Script
 from tests.tidegate.tiny import served, settings
 from tidegate import compose
-from tidegate.compose_bedrock import prices_of
+from tidegate.compose_bedrock import prices_of, rewriter_prices_of
 from tidegate.serve import check_opens
 
 TITAN = {"embedding__backend": "bedrock", "embedding__model_id": "amazon.titan-embed-text-v2:0"}
@@ -98,6 +99,14 @@ def test_what_asks_bedrock_is_refused_at_start_without_region_or_credentials(
         compose.check_startable(settings(tmp_path, **chosen))
     with pytest.raises(ConfigError, match=r"credentials.*AWS_PROFILE"):
         compose.check_startable(settings(tmp_path, **chosen, generation__region="eu-west-1"))
+
+
+def test_a_hosted_rewriter_has_its_own_price_and_rules_have_none(tmp_path: Path) -> None:
+    price = "[{model: nova-lite, input_usd: 0.06, output_usd: 0.24, cache_read_usd: 0.015, cache_write_usd: 0}]"
+    hosted = {"rewriting__backend": "bedrock", "rewriting__model_id": "amazon.nova-lite-v1:0"}
+    assert rewriter_prices_of(settings(tmp_path, **hosted, costs__prices=price)) == Prices(0.06, 0.24, 0.015, 0.0)
+    assert rewriter_prices_of(settings(tmp_path, **hosted)) is None
+    assert rewriter_prices_of(settings(tmp_path, costs__prices=price)) is None
 
 
 @pytest.mark.usefixtures("stub")

@@ -46,7 +46,7 @@ class FakeLibrary(FakeRetriever):
 async def test_rewriter_reranker_and_generator_pass_on_what_they_host() -> None:
     rewriter = RewriterHost(lambda: FakeRewriter(to="gate hours"))
     assert (await rewriter.rewrite("when?", ())).query == Query("gate hours")
-    assert (await rewriter.paraphrase(Query("gate"))).variants == ("about gate",)
+    assert (await rewriter.paraphrase(Query("gate"))).query.variants == ("about gate",)
     ranked = await RerankerHost(ReversingReranker).rerank(Query("gate"), hits(TIDE, BELL))
     assert [hit.chunk for hit in ranked.hits] == [BELL, TIDE]
     assert [len(bunch) async for bunch in GeneratorHost(NoOpGenerator).generate(PLAN)] == [2]
