@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from domain.errors import ConfigError, CorpusError
+from domain.ingestion import FileOutcome, FileStatus
 from domain.types import Document
-from retrieval.reading import READERS, FileOutcome, Reading, Source, read
-from retrieval.records import FileStatus
+from retrieval.parsing.parsed import Limits
+from retrieval.reading import READERS, Reading, Source, read
 
 T = TypeVar("T")
 
@@ -24,7 +25,7 @@ T = TypeVar("T")
 class Corpus:
     """The documents under `root` in a fixed order; iterate to read them, then look at `outcomes`.
 
-    `format` is "folder" (text, Markdown and JSON lines), "beir" (a folder with corpus.jsonl or corpus.jsonl.gz) or
+    `format` is "folder" (every kind of READERS), "beir" (a folder with corpus.jsonl or corpus.jsonl.gz) or
     "auto". Documents that name no groups get `default_groups`; when those are empty, nobody may read them.
     Iterating raises CorpusError when the root cannot be read, and at the end when two records share an id.
     """
@@ -33,6 +34,7 @@ class Corpus:
     format: str = "auto"
     default_groups: frozenset[str] = frozenset()
     tenant: str = "default"
+    limits: Limits = Limits()
     outcomes: list[FileOutcome] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
@@ -42,7 +44,11 @@ class Corpus:
             raise ConfigError(f"Corpus format '{self.format}' is not known: use auto, folder or beir.")
 
     def __iter__(self) -> Iterator[Document]:
-        return self.read(lambda source: read(source, self.default_groups, self.tenant))
+        return self.read(self.reading)
+
+    def reading(self, source: Source) -> Iterator[Reading[Document]]:
+        """What one file of it comes to, under the defaults of the corpus."""
+        return read(source, self.default_groups, self.tenant)
 
     def read(
         self, reading: Callable[[Source], Iterable[Reading[T]]], entries: Iterable[Source | FileOutcome] | None = None
@@ -74,12 +80,13 @@ class Corpus:
 
     def _account(self, name: str, readings: Iterable[Reading[T]]) -> Iterator[tuple[str, str, T]]:
         """What was found in one file; one outcome for the file and one per record left out."""
-        indexed, records, remarks = 0, 0, Counter[str]()
+        indexed, records, left_out, remarks = 0, 0, False, Counter[str]()
         for reading in readings:
             yield from reading.found
             indexed, records = indexed + len(reading.found), records + reading.records
             remarks.update(reading.remarks)
             self.outcomes += reading.left_out
+            left_out = left_out or any(outcome.record for outcome in reading.left_out)
             if reading.trouble:
                 before = f"; {indexed} records before that were indexed" if reading.trouble.code == "unreadable" else ""
                 self.outcomes.append(replace(reading.trouble, reason=reading.trouble.reason + before))
@@ -92,18 +99,22 @@ class Corpus:
             self.outcomes.append(FileOutcome(name, FileStatus.INDEXED, "ok", f"{indexed} of {records} indexed"))
         elif not records:
             self.outcomes.append(FileOutcome(name, FileStatus.SKIPPED, "blank", "holds no record"))
+        elif left_out:  # otherwise the file was its one record, and has its outcome
+            self.outcomes.append(FileOutcome(name, FileStatus.FAILED, "no_record", f"0 of {records} indexed"))
 
     def entries(self) -> Iterator[Source | FileOutcome]:
         """Every readable file, and an outcome for whatever is not read, in a fixed order."""
         if not self.root.exists():
             raise CorpusError(f"Corpus {self.root} does not exist: name a folder of documents.")
         if file := collection_file(self.root, self.format):
-            yield Source(file, file.name, collection=True)
+            yield Source(file, file.name, collection=True, limits=self.limits)
             return
         for entry in self._walk():
             if isinstance(entry, Source) and entry.reader is None:
                 kinds, kind = ", ".join(READERS), entry.path.suffix or entry.path.name
                 yield _skipped(entry.name, "unknown_kind", f"'{kind}' is not read here; known are {kinds}")
+            elif isinstance(entry, Source):
+                yield replace(entry, limits=self.limits)
             else:
                 yield entry
 

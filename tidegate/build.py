@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from domain.ports import Embedder
     from domain.releases import Decision, Move
     from retrieval.building import BuildReport
+    from retrieval.documents import Corpus
     from retrieval.reading import FileOutcome
     from retrieval.work import Workers
     from tidegate.settings import Settings
@@ -137,52 +138,80 @@ def build_version(
     Raises CorpusError when there is nothing to index, after having told why of every file, and StorageError when the
     data folder cannot be written; both before the encoder is loaded where that can be known.
     """
-    from retrieval.building import build as build_index
-    from retrieval.dense_choice import part
-    from retrieval.documents import Corpus, collection_file
-    from tidegate.compose import make_embedder, make_registry, make_tokenizer
+    from tidegate.compose import make_embedder, make_registry
     from tidegate.server import check_writable
 
     if where is not None:
         corpus = corpus.absolute()  # workers may have another working directory
     if not corpus.exists():
         raise CorpusError(f"Corpus {corpus} does not exist: name a folder of documents.")
-    registry, chosen = make_registry(settings), settings.chunking
-    is_default_size = chosen.tokens == type(chosen).model_fields["tokens"].default
-    named = frozenset(name.strip() for name in groups.split(",") if name.strip())
-    passages = collection_file(corpus, format) is not None
-    default = named or frozenset(settings.access.groups if passages else settings.access.default_groups)
-    documents = Corpus(corpus, format, default, settings.access.tenant)
+    registry = make_registry(settings)
+    documents = corpus_of(settings, corpus, format, groups)
     check_writable(settings)
     known = registry.versions()
     embedder = make_embedder(settings)
+    parent = known[-1].id if known else None
     with ExitStack() as stack:
-        try:
-            return build_index(
-                documents,
-                embedder=embedder,
-                registry=registry,
-                staging=settings.data_dir / "staging",
-                chunker=chosen.strategy,
-                chunk_tokens=PASSAGE_TOKENS if passages and is_default_size else chosen.tokens,
-                overlap=chosen.overlap,
-                parent=known[-1].id if known else None,
-                tokenizer=make_tokenizer(settings),
-                extra=(part(settings.retrieval.dense),),
-                workers=_workers(settings, embedder, where, stack, report),
-                progress=report,
-            )
-        except CorpusError:
-            tell(documents.outcomes)
-            raise
+        if where is not None:
+            work = _workers(settings, embedder, where, stack, report)
+            return built_from(settings, documents, embedder, work, parent, report)
+        from tidegate.syncing import whole_source
+
+        source = whole_source(settings, documents, embedder)
+        built = built_from(settings, documents, embedder, source.work, parent, report)
+        source.remember(built.version.id)
+        return built
 
 
-def _workers(
-    settings: "Settings", embedder: "Embedder", where: OfRay | None, stack: ExitStack, report: Report
-) -> "Workers | None":
-    """Whoever shares the work, as long as the stack is open; None for nobody but this process."""
-    if where is None:
-        return None
+def corpus_of(settings: "Settings", corpus: Path, format: str, groups: str) -> "Corpus":
+    """The documents at a path, with the readers of those that name none."""
+    from retrieval.documents import Corpus, collection_file
+
+    named = frozenset(name.strip() for name in groups.split(",") if name.strip())
+    passages = collection_file(corpus, format) is not None
+    default = named or frozenset(settings.access.groups if passages else settings.access.default_groups)
+    return Corpus(corpus, format, default, settings.access.tenant)
+
+
+def built_from(
+    settings: "Settings",
+    documents: "Corpus",
+    embedder: "Embedder",
+    workers: "Workers | None",
+    parent: str | None,
+    report: Report,
+) -> "BuildReport":
+    """The version of these documents under these settings. Raises as `build_version` does."""
+    from retrieval.building import build as build_index
+    from retrieval.dense_choice import part
+    from retrieval.documents import collection_file
+    from tidegate.compose import make_registry, make_tokenizer
+
+    chosen = settings.chunking
+    is_default_size = chosen.tokens == type(chosen).model_fields["tokens"].default
+    passages = collection_file(documents.root, documents.format) is not None
+    try:
+        return build_index(
+            documents,
+            embedder=embedder,
+            registry=make_registry(settings),
+            staging=settings.data_dir / "staging",
+            chunker=chosen.strategy,
+            chunk_tokens=PASSAGE_TOKENS if passages and is_default_size else chosen.tokens,
+            overlap=chosen.overlap,
+            parent=parent,
+            tokenizer=make_tokenizer(settings),
+            extra=(part(settings.retrieval.dense),),
+            workers=workers,
+            progress=report,
+        )
+    except CorpusError:
+        tell(documents.outcomes)
+        raise
+
+
+def _workers(settings: "Settings", embedder: "Embedder", where: OfRay, stack: ExitStack, report: Report) -> "Workers":
+    """Whoever shares the work, as long as the stack is open."""
     from tidegate.build_on_ray import OnRay, cluster
 
     report("starting Ray" if where.address is None else "joining Ray", 0, 0)
