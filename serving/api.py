@@ -23,6 +23,7 @@ from domain.ports import TraceSink
 from domain.searching import search
 from domain.types import Ask, Done, Event, Failed, Mode, Query, Scope, Trace
 from serving import schemas, wire
+from serving.documents_http import document_routes
 from serving.edge import Edge, json_response, log, read_body, unless_gone
 from serving.feedback import Feedback
 from serving.observing import Observer, Watched
@@ -55,6 +56,7 @@ def create_app(service: Service, echo_request_id: bool = True) -> Starlette:
         Route("/v1/versions", api.versions),
         Route("/v1/feedback", Feedback(service, api.pointer, api.observer).give, methods=["POST"]),
         *release_routes(service, api.pointer),
+        *document_routes(service),
         Route("/healthz", api.healthz),
         Route("/readyz", api.readyz),
         Route("/metrics", api.metrics),
@@ -156,6 +158,8 @@ class _Api:
             telemetry.add(ANSWERS, 1, told.trace.version, told.status.value, told.grounding.value)
             for kind in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"):
                 telemetry.add(TOKENS, getattr(told.trace.usage, kind), kind)
+            for kind in ("input_tokens", "output_tokens"):
+                telemetry.add(TOKENS, getattr(told.trace.rewriting, kind), f"rewrite_{kind}")
         else:
             telemetry.add(FAILURES, 1, ask.version, terminal.code)
         if trace is None:

@@ -1,4 +1,4 @@
-"""Releases over HTTP: the state of the rollout for every reader, its moves for whoever shows the admin key.
+"""Releases over HTTP: the state of the rollout for readers, its reasons and its moves for who shows the admin key.
 
 The key travels in a header that no page of another site can make a browser send. What a move demands is said in
 domain/releasing.py, and nothing here may skip it; what the replies look like is rollout_wire.py.
@@ -20,10 +20,10 @@ from domain.releases import Evidence, Move, Rollout
 from domain.releasing import Releases
 from domain.rollout import moved_meanwhile
 from serving import schemas
-from serving.auth import check_admin
+from serving.admission import is_operator, operator
 from serving.edge import json_response, read_body
 from serving.pointer import Pointer
-from serving.rollout_wire import read_records, rollout_json
+from serving.rollout_wire import for_reader, read_records, rollout_json
 from serving.service import Service
 from serving.wire import Json
 
@@ -54,9 +54,11 @@ class _Releases:
         self.looking = asyncio.Lock()
 
     async def rollout(self, request: Request) -> Response:
-        """Pointer, ledger, decisions and live evidence, as they are now."""
+        """Pointer, ledger, decisions and live evidence, as they are now; who and why for the operator alone."""
+        if is_operator(request, self.service):
+            return json_response(await self._told())
         self.service.authenticate(request.headers)
-        return json_response(await self._told())
+        return json_response(for_reader(await self._told()))
 
     async def canary(self, request: Request) -> Response:
         """Begins a canary, or gives the one there is a larger share."""
@@ -94,12 +96,7 @@ class _Releases:
 
     async def _admitted(self, request: Request) -> bytes:
         """The body of a request that shows the admin key; it is not even read for another one."""
-        try:
-            check_admin(request.headers, self.service.admin_key)
-        except Forbidden:
-            if self.service.admin_key is not None:
-                await asyncio.sleep(self.service.limits.wrong_key_s)
-            raise
+        await operator(request, self.service)
         return await read_body(request, self.service.limits)
 
     async def _moved(self, move: Callable[[Releases], Rollout]) -> Response:

@@ -90,6 +90,30 @@ def rollout_json(records: Records, live: tuple[Evidence, Advice] | None, naming:
     return scrubbed(told, naming)
 
 
+ON_RECORD = "The reason is on record, for the operator."
+UNREAD = "The operator's log says why."
+
+
+def for_reader(told: Json) -> Json:
+    """The same for somebody without the operator's key: what happened, and neither who did it, nor why in their words,
+    nor what a disk said. A verdict's reason may name a slice of questions that others asked, so it stays out too.
+    """
+    return told | {
+        "ledger": [
+            move | {"who": "", "reason": "", "decision": _without_reasons(move["decision"])} for move in told["ledger"]
+        ],
+        "decisions": [_without_reasons(decision) for decision in told["decisions"]],
+        **{name: UNREAD for name in told if name.endswith("_error")},
+    }
+
+
+def _without_reasons(decision: Json | None) -> Json | None:
+    if decision is None:
+        return None
+    verdicts = [verdict | {"reason": ""} for verdict in decision["verdicts"]]
+    return decision | {"forced": decision["forced"] and ON_RECORD, "run_id": "", "verdicts": verdicts}
+
+
 def move_json(move: Move) -> Json:
     """One line of the ledger. `took_ms` is the time from seeing to having acted; null where nobody had to see first."""
     return {

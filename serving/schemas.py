@@ -5,7 +5,7 @@ refused with the nearest known one. All problems of one body are told at once. H
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -112,6 +112,16 @@ class RollbackBody(_Strict):
     reason: str = Field(default="", max_length=1000)
 
 
+GroupName = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class GroupsBody(_Strict):
+    """`PUT /v1/documents/{id}/groups`. No group at all is nobody; null is as the document was built."""
+
+    groups: tuple[GroupName, ...] | None = Field(strict=False, max_length=1000)
+    reason: str = Field(default="", max_length=1000)
+
+
 class FeedbackBody(_Strict):
     """`POST /v1/feedback`. A trace id is written down, so it may look like nothing but one."""
 
@@ -119,7 +129,7 @@ class FeedbackBody(_Strict):
     helpful: bool
 
 
-Body = TypeVar("Body", AnswerBody, SearchBody, CanaryBody, PromoteBody, RollbackBody, FeedbackBody)
+Body = TypeVar("Body", AnswerBody, SearchBody, CanaryBody, PromoteBody, RollbackBody, FeedbackBody, GroupsBody)
 
 
 def read_answer(raw: bytes, limits: Limits, max_chars: int) -> AnswerBody:
@@ -165,6 +175,13 @@ def read_rollback(raw: bytes, limits: Limits) -> RollbackBody:
 def read_feedback(raw: bytes, limits: Limits) -> FeedbackBody:
     """The body of feedback. Raises as `read_answer` does."""
     body, problems = _read(raw, FeedbackBody, limits)
+    _refuse(problems)
+    return body  # type: ignore[return-value]  # None only with problems, and those have been raised
+
+
+def read_groups(raw: bytes, limits: Limits) -> GroupsBody:
+    """The body that names a document's readers. Raises as `read_answer` does."""
+    body, problems = _read(raw, GroupsBody, limits)
     _refuse(problems)
     return body  # type: ignore[return-value]  # None only with problems, and those have been raised
 

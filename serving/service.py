@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from time import perf_counter, time
 from uuid import uuid4
 
+from starlette.datastructures import Headers
+
+from domain.amending import Amending
 from domain.canary import Advice
 from domain.naming import Naming
 from domain.ports import Generator, IndexRegistry, Observations, SessionStore, Stages, TraceSink
@@ -41,6 +44,9 @@ class Service:
     `releases` moves the pointer for whoever shows `admin_key`; without either nobody can over HTTP. A canary for which
     no share is named gets `canary_share` of the sessions.
 
+    `amending` changes documents that are in a version already; what it did has reached every replica after `settle_s`.
+    `admin_of` gives name and tenant of the admin whose key a request shows, None for any other request.
+
     `sessions` remembers conversations; NoSessions leaves that to the client.
 
     `clock` gives seconds and only times things; `wall` gives the seconds since 1970 that records bear.
@@ -69,4 +75,7 @@ class Service:
     live: Callable[[], tuple[Evidence, Advice] | None] | None = None
     releases: Releases | None = None
     admin_key: str | None = field(default=None, repr=False)
+    amending: Amending | None = None
+    admin_of: Callable[[Headers], tuple[str, str] | None] | None = None
+    settle_s: float = 0.0
     canary_share: float = 0.05

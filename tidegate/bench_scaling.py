@@ -18,6 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
+from domain.amending import NOTHING_AMENDED
 from tidegate.bench_lines import Figure, told
 from tidegate.config import AsJson
 from tidegate.console import Code
@@ -204,24 +205,24 @@ class Timed:
     async def survey(self, *question: Any) -> Any:
         from retrieval.shard_library import surveyed
 
-        return self._step(lambda *of: surveyed(self.index, frozenset(), *of), question[0], question[1], question[3])
+        return self._step(lambda *of: surveyed(self.index, NOTHING_AMENDED, *of), question[0], question[1], question[3])
 
     async def shortlist(self, *question: Any) -> Any:
         from retrieval.shard_library import shortlisted
 
         asked, scope, _, vectors, statistics = question
-        return self._step(lambda *of: shortlisted(self.index, frozenset(), *of), asked, scope, vectors, statistics)
+        return self._step(lambda *of: shortlisted(self.index, NOTHING_AMENDED, *of), asked, scope, vectors, statistics)
 
     async def hits(self, *question: Any) -> Any:
         from retrieval.shard_library import hits_of
 
-        return self._step(lambda *of: hits_of(self.index, frozenset(), *of), question[0], question[1])
+        return self._step(lambda *of: hits_of(self.index, NOTHING_AMENDED, *of), question[0], question[1])
 
     async def passages(self, *question: Any) -> Any:
         from retrieval.shard_library import chunks_of, viewed
 
-        here = viewed(self.index, frozenset())
-        return here, self._step(lambda *of: chunks_of(self.index, frozenset(), *of), question[0], question[1])
+        here = viewed(self.index, NOTHING_AMENDED)
+        return here, self._step(lambda *of: chunks_of(self.index, NOTHING_AMENDED, *of), question[0], question[1])
 
 
 def _documents(chunks: int) -> Iterator[Any]:  # Documents

@@ -25,7 +25,7 @@ async function look() {
   const mine = looking = new AbortController();
   const late = setTimeout(() => mine.abort("late"), PATIENCE_MS);
   try {
-    const reply = await fetch("/v1/rollout", { cache: "no-store", signal: mine.signal });
+    const reply = await fetch("/v1/rollout", { cache: "no-store", headers: moves.shownKey(), signal: mine.signal });
     const told = await reply.json().catch(() => null);
     if (mine !== looking) return;
     if (reply.ok && told) show(told);

@@ -9,6 +9,11 @@ let key = "";
 let asked = null; // the move that the dialog is about
 let sending = false;
 
+// The key as a header, where somebody has shown it: who moved the pointer and why is told to nobody else.
+export function shownKey() {
+  return key ? { Authorization: `Bearer ${key}` } : {};
+}
+
 // ------------------------------------------------------------------------------------------ what can be done
 
 export function promotion(state) {

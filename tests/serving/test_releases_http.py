@@ -68,7 +68,7 @@ async def moved(house: House, verb: str, body: Any, **headers: str) -> Any:
 
 async def test_the_rollout_has_the_whole_public_shape() -> None:
     house = House()
-    told = (await get(house.service, "/v1/rollout")).json()
+    told = (await get(house.service, "/v1/rollout", **ADMIN)).json()
     assert {name: told[name] for name in ("stable", "canary", "share", "previous", "revision", "auto")} == {
         "stable": "v1", "canary": None, "share": 0.0, "previous": None, "revision": 1, "auto": False,
     }  # fmt: skip
@@ -116,11 +116,29 @@ async def test_reading_needs_a_reader_and_no_key() -> None:
     assert (await get(house.service, "/v1/rollout", **reader)).status_code == 200
 
 
+async def test_who_moved_the_pointer_and_why_is_for_the_operator_alone() -> None:
+    def unreadable() -> None:
+        raise StorageError("/srv/library/observations.jsonl is damaged.")
+
+    house = House(changes={"live": unreadable})
+    house.releases.begin("v2", 0.1, "keeper@pier-3", reason="the audit of hr")
+    house.releases.force("v3", "keeper wants it")
+    shown = (await get(house.service, "/v1/rollout", **ADMIN)).text
+    hidden = ("keeper@pier-3", "the audit of hr", "keeper wants it", "over 900 questions", "run1", "/srv/library")
+    assert all(text in shown for text in hidden)
+    for wrong in ({}, {"Authorization": f"Bearer {KEY}x"}):
+        reply = await get(house.service, "/v1/rollout", **wrong)
+        told = reply.json()
+        assert not [text for text in hidden if text in reply.text]
+        assert (told["canary"], [move["verb"] for move in told["ledger"]]) == ("v2", ["canary", "promote"])
+        assert ("v3", True) in {(decision["version"], bool(decision["forced"])) for decision in told["decisions"]}
+
+
 async def test_a_version_that_left_is_retired_and_the_newest_move_comes_first() -> None:
     house = House()
     house.releases.begin("v2", 0.1, "somebody")
     house.releases.roll_back("tidegate watch", "worse", noticed_at="2026-03-01T11:59:59.250+00:00")
-    told = (await get(house.service, "/v1/rollout")).json()
+    told = (await get(house.service, "/v1/rollout", **ADMIN)).json()
     assert [move["verb"] for move in told["ledger"]] == ["rollback", "canary", "promote"]
     assert told["ledger"][0]["took_ms"] == 750.0  # from 11:59:59.250 to 12:00:00
     assert {version["id"]: version["state"] for version in told["versions"]}["v2"] == "retired"
@@ -132,7 +150,7 @@ async def test_only_the_latest_moves_and_decisions_are_told() -> None:
         house.releases.begin("v2", 0.1, "somebody")
         house.releases.roll_back("somebody", "")
         house.registry.record(decision("v2", "v1"))
-    told = (await get(house.service, "/v1/rollout")).json()
+    told = (await get(house.service, "/v1/rollout", **ADMIN)).json()
     assert (len(told["ledger"]), len(told["decisions"])) == (50, 20)
     assert told["ledger"][0]["verb"] == "rollback"
 
@@ -146,7 +164,7 @@ def evidence(canary: str = "v2", began: int = 2) -> tuple[Evidence, Advice]:
 async def test_the_live_evidence_of_the_canary_is_told() -> None:
     house = House(changes={"live": evidence})
     house.releases.begin("v2", 0.1, "somebody", auto=True)
-    told = (await get(house.service, "/v1/rollout")).json()
+    told = (await get(house.service, "/v1/rollout", **ADMIN)).json()
     assert told["auto"] is True
     assert told["evidence"] == {
         "canary": "v2",
@@ -179,7 +197,7 @@ async def test_evidence_about_another_canary_or_an_earlier_time_of_this_one_is_l
 ) -> None:
     house = House(changes={"live": lambda: evidence(canary, began)})
     house.releases.begin("v2", 0.1, "somebody")
-    assert (await get(house.service, "/v1/rollout")).json()["evidence"] is None
+    assert (await get(house.service, "/v1/rollout", **ADMIN)).json()["evidence"] is None
 
 
 async def test_the_evidence_is_weighed_at_most_once_a_second() -> None:
@@ -197,7 +215,7 @@ async def test_records_that_cannot_be_read_are_said_beside_the_pointer() -> None
 
     house = House(changes={"live": unreadable})
     house.registry.illegible = True
-    told = (await get(house.service, "/v1/rollout")).json()
+    told = (await get(house.service, "/v1/rollout", **ADMIN)).json()
     assert (told["stable"], told["ledger"], told["evidence"]) == ("v1", [], None)
     assert told["evidence_error"] == "observations.jsonl, line 3 is damaged."
     assert "ledger.jsonl, line 1 is damaged" in told["ledger_error"]
@@ -219,7 +237,7 @@ async def test_even_a_bug_in_weighing_hides_neither_the_pointer_nor_the_ledger()
     def wrong() -> None:
         raise ZeroDivisionError("no requests")
 
-    reply = await get(House(changes={"live": wrong}).service, "/v1/rollout")
+    reply = await get(House(changes={"live": wrong}).service, "/v1/rollout", **ADMIN)
     assert (reply.status_code, reply.json()["stable"]) == (200, "v1")
     assert reply.json()["evidence_error"] == "This is a bug in Tidegate: ZeroDivisionError: no requests"
 
@@ -238,7 +256,7 @@ async def test_every_version_whose_decisions_cannot_be_read_is_named_and_the_oth
                 raise StorageError(f"decisions/{version}.jsonl, line 1 is damaged.")
             return super().decisions(version)
 
-    told = (await get(House(Damaged()).service, "/v1/rollout")).json()
+    told = (await get(House(Damaged()).service, "/v1/rollout", **ADMIN)).json()
     assert [decision["version"] for decision in told["decisions"]] == ["v1"]
     assert told["decisions_error"] == ("decisions/v2.jsonl, line 1 is damaged. decisions/v3.jsonl, line 1 is damaged.")
 
@@ -250,7 +268,7 @@ async def test_a_forbidden_name_is_in_no_record_that_is_shown() -> None:
     house = House(changes={"naming": Naming(("zanzibrand",)), "live": unreadable})
     house.releases.begin("v2", 0.1, "zanzibrand", reason="zanzibrand asked")
     house.releases.force("v3", "Zanzibrand wants it")
-    reply = await get(house.service, "/v1/rollout")
+    reply = await get(house.service, "/v1/rollout", **ADMIN)
     assert "zanzibrand" not in reply.text.lower()
     assert "[name removed] wants it" in reply.text
 
