@@ -15,7 +15,7 @@ from typing import TypeVar
 from domain.errors import ConfigError, CorpusError
 from domain.ingestion import FileOutcome, FileStatus
 from domain.types import Document
-from retrieval.parsing.parsed import Limits
+from retrieval.parsing.parsed import DEFAULTS, Limits
 from retrieval.reading import READERS, Reading, Source, read
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ class Corpus:
     format: str = "auto"
     default_groups: frozenset[str] = frozenset()
     tenant: str = "default"
-    limits: Limits = Limits()
+    limits: Limits = DEFAULTS
     outcomes: list[FileOutcome] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:

@@ -1,7 +1,8 @@
 """One file of a corpus as records, a block at a time, wherever it is read: here or by a worker of a cluster.
 
 A pure function of the file: ids that clash with those of other files, and what is told about a file as a whole, are
-documents.py. What a record must look like is records.py.
+documents.py. What a record must look like is records.py. Text, Markdown and JSON lines are read in this process;
+every other kind, which takes a library to read, in one of its own (parsing/).
 """
 
 import gzip
@@ -15,22 +16,15 @@ from typing import Generic, TypeVar
 
 import yaml
 
+from domain.ingestion import FileOutcome, FileStatus
 from domain.types import Document
-from retrieval.records import FileStatus, Raw, Unreadable, clean, decode, document_of
+from retrieval.parsing.formats import PARSERS
+from retrieval.parsing.parsed import DEFAULTS, Limits, Refused
+from retrieval.records import Raw, Unreadable, clean, decode, document_of, is_encoded
 
 T = TypeVar("T")
 BLOCK = 256  # records read before anything is done with them
 RANGE = 4 << 20  # bytes of a file of lines that one worker reads
-
-
-@dataclass(frozen=True, slots=True)
-class FileOutcome:
-    """The fate of one file, or of one record of it when `path` ends in `:line`. `code` is stable, `reason` readable."""
-
-    path: str
-    status: FileStatus
-    code: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +37,7 @@ class Source:
     end: int | None = None  # None: to the end of the file
     first_line: int = 1  # the number of the line at `start`
     collection: bool = False  # one record a line, whatever the name ends in
+    limits: Limits = DEFAULTS  # what it may take where it is read apart
 
     @property
     def reader(self) -> "Reader | None":
@@ -128,7 +123,8 @@ class _Block:
             document, remarks = document_of(raw, default_groups, tenant)
         except Unreadable as problem:
             place = raw.place or name
-            self.left_out.append(FileOutcome(place, problem.status, problem.code, problem.reason))
+            record = place != name
+            self.left_out.append(FileOutcome(place, problem.status, problem.code, problem.reason, record))
             return
         self.remarks += remarks
         self.found.append((document.doc_id, raw.place, document))
@@ -141,14 +137,24 @@ class _Block:
 
 
 def _text(source: Source) -> Iterator[Raw | Unreadable]:
+    text, remarks = _plain(source)
+    yield Raw(source.name, {"id": source.name, "title": source.path.stem, "text": text}, remarks, first_line=1)
+
+
+def _plain(source: Source) -> tuple[str, tuple[str, ...]]:
+    """The clean text of a file and remarks. Raises Unreadable for what is no text that people read."""
     text, remarks = decode(source.path.read_bytes())
-    yield Raw(source.name, {"id": source.name, "title": source.path.stem, "text": clean(text)}, remarks, first_line=1)
+    if "\0" in text:
+        remarks = (*remarks, f"{text.count(chr(0))} NUL characters left out")
+    text = clean(text)
+    if is_encoded(text):
+        raise Unreadable("encoded", "holds encoded bytes (base64), not text", FileStatus.SKIPPED)
+    return text, remarks
 
 
 def _markdown(source: Source) -> Iterator[Raw | Unreadable]:
     """Markdown with optional front matter: title, groups, tenant, published, source, uri."""
-    text, remarks = decode(source.path.read_bytes())
-    text = clean(text)
+    text, remarks = _plain(source)
     fields: dict[str, object] = {}
     first_line = 1
     front = re.match(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", text, re.DOTALL | re.MULTILINE)
@@ -193,6 +199,27 @@ def _json_lines(source: Source) -> Iterator[Raw | Unreadable]:
                 yield Unreadable("not_json", f"must be an object, not {type(stated).__name__}", place=place)
 
 
+def _apart(source: Source) -> Iterator[Raw | Unreadable]:
+    """Whatever takes a library to read. A file without a byte is blank; one that is not readable says why."""
+    from retrieval.parsing.apart import PROCESSES
+
+    if not source.path.stat().st_size:
+        raise Unreadable("blank", "is empty", FileStatus.SKIPPED)
+    ending = next(ending for ending in PARSERS if source.name.lower().endswith(ending))
+    try:
+        parsed = PROCESSES.parse(source.path, ending, source.limits)
+    except Refused as refused:
+        raise Unreadable(refused.code, refused.reason) from None
+    for number, stated in enumerate(parsed.records, 1):
+        yield Raw(f"{source.name}:{number}", _known(stated))
+    if parsed.records:
+        return
+    if is_encoded(parsed.text):
+        raise Unreadable("encoded", "holds encoded bytes (base64), not text", FileStatus.SKIPPED)
+    fields = {"title": source.path.stem, **parsed.fields, "id": source.name, "text": parsed.text}
+    yield Raw(source.name, fields, parsed.remarks, parsed.marks)
+
+
 def _known(fields: Mapping[str, object]) -> dict[str, object]:
     """The fields under their one name; of several spellings the first that is stated counts."""
     spellings = {"id": ("id", "doc_id", "_id"), "groups": ("groups", "acl")}
@@ -207,4 +234,5 @@ READERS: dict[str, Reader] = {
     ".markdown": _markdown,
     ".jsonl": _json_lines,
     ".jsonl.gz": _json_lines,
+    **dict.fromkeys(PARSERS, _apart),
 }

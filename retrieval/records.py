@@ -11,19 +11,10 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from enum import StrEnum
 from hashlib import sha256
 
+from domain.ingestion import FileStatus
 from domain.types import Document, Mark
-
-
-class FileStatus(StrEnum):
-    """What became of a file or record: WARNING was indexed too, with a remark a person should read."""
-
-    INDEXED = "indexed"
-    WARNING = "warning"
-    SKIPPED = "skipped"
-    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +116,12 @@ def has_words(text: str) -> bool:
     return any(character.isalnum() for character in text)
 
 
+def is_encoded(text: str) -> bool:
+    """True for text that is hardly anything but encoded bytes (base64): nobody can find or read that."""
+    encoded = sum(len(run) for run in re.findall(r"[A-Za-z0-9+/=_-]{500,}", text))
+    return encoded > 0.8 * len(text)
+
+
 def decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
     """The text of a file and, when its encoding had to be guessed, a remark that says which was taken.
 
@@ -139,11 +136,30 @@ def decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
             return raw.decode(encoding, "replace"), ()
     try:
         return raw.decode("utf-8"), ()
-    except UnicodeDecodeError:
-        if b"\0" in raw:
-            raise Unreadable("not_text", "holds binary data, not text: save it as UTF-8 text") from None
-        encoding = _guess(raw)
-    return raw.decode(encoding, "replace"), (f"is not UTF-8, read as {encoding}: save it as UTF-8 to be sure",)
+    except UnicodeDecodeError as error:
+        first = error.start
+    if b"\0" in raw:
+        if encoding := _wide(raw):
+            return raw.decode(encoding, "replace"), (f"has no byte order mark, read as {encoding.upper()}",)
+        raise Unreadable("not_text", "holds binary data, not text: save it as UTF-8 text")
+    mended = raw.decode("utf-8", "replace")
+    broken = mended.count("\ufffd")
+    if broken < sum(character > "\x7f" for character in mended) - broken:  # UTF-8 with a few bytes gone wrong
+        return mended, (f"{broken} bytes are not UTF-8, the first at offset {first}, and shown as \ufffd",)
+    encoding = _guess(raw)
+    return raw.decode(encoding, "replace"), (
+        f"is not UTF-8 (offset {first}), read as {encoding}: save it as UTF-8 to be sure",
+    )
+
+
+def _wide(raw: bytes) -> str:
+    """UTF-16 without a mark: of plain letters every other byte is NUL. Empty for everything else."""
+    pairs = len(raw) // 2
+    for encoding, first in (("utf-16-le", 1), ("utf-16-be", 0)):
+        nul, other = raw[first::2].count(0), raw[1 - first :: 2].count(0)
+        if len(raw) % 2 == 0 and nul > 0.6 * pairs and other == 0:
+            return encoding
+    return ""
 
 
 def _guess(raw: bytes) -> str:

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from domain.errors import ConfigError, CorpusError, StageFailed, StorageError
+from domain.ingestion import FileStatus
 from domain.types import Document
 from retrieval.building import BuildReport, build
 from retrieval.documents import Corpus
 from retrieval.embedding import HashingEmbedder
 from retrieval.parts import FILES
-from retrieval.records import FileStatus
 from retrieval.registry import FolderRegistry
 from retrieval.workplace import workplace
 

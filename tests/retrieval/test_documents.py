@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from domain.errors import ConfigError, CorpusError
+from domain.ingestion import FileOutcome, FileStatus
 from domain.types import Document
 from retrieval.documents import Corpus
-from retrieval.reading import FileOutcome
-from retrieval.records import FileStatus, clean, decode
+from retrieval.records import clean, decode
 
 STAFF = frozenset({"staff"})
 
@@ -135,8 +135,8 @@ def test_an_unknown_format_is_refused_before_anything_is_read(tmp_path: Path) ->
 
 
 def test_unknown_kinds_are_reported_by_name(tmp_path: Path) -> None:
-    (tmp_path / "sheet.xlsx").write_bytes(b"x")
-    assert "'.xlsx' is not read here" in read(tmp_path)[1]["sheet.xlsx"].reason
+    (tmp_path / "sheet.ods").write_bytes(b"x")
+    assert "'.ods' is not read here" in read(tmp_path)[1]["sheet.ods"].reason
 
 
 @pytest.mark.parametrize("content", [b"", b" \t ", b"\n\r\n\r\n", b"... --- !!! ###", b"\xef\xbb\xbf"])
