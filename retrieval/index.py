@@ -15,7 +15,9 @@ from domain.types import Chunk, Hit, Mode, Query, Scope
 from retrieval.analysis import STAMP
 from retrieval.arms import DenseArm, LexicalArm
 from retrieval.chunking import indexed_text
-from retrieval.dense_choice import DENSE, Opening, open_dense
+from retrieval.dense_choice import DENSE, FLAT_BYTES, Opening, open_dense
+from retrieval.exact_for_few import exact_for_few
+from retrieval.families import folded, widened
 from retrieval.hnsw_arm import EF_SEARCH
 from retrieval.ivf_arm import NPROBE
 from retrieval.lexical import Bm25Arm
@@ -47,6 +49,7 @@ class HybridIndex:
         dense: str = "auto",
         nprobe: int = NPROBE,
         ef_search: int = EF_SEARCH,
+        exact_bytes: int = FLAT_BYTES,
         fusion: str = "convex",
         dense_share: float = 0.6,
         rrf_k: int = 60,
@@ -65,7 +68,9 @@ class HybridIndex:
             stored,
             embedder,
             LEXICAL[lexical](stored, k1, b),
-            open_dense(dense, Opening(stored.vectors(), folder, nprobe, ef_search)),
+            exact_for_few(
+                open_dense(dense, Opening(stored.vectors(), folder, nprobe, ef_search)), stored.vectors(), exact_bytes
+            ),
             recipe(fusion, dense_share=dense_share, rrf_k=rrf_k, arm_candidates=arm_candidates),
             amended,
             StoredTokens.of(folder),
@@ -82,13 +87,15 @@ class HybridIndex:
         In hybrid mode both scores of every hit are known, whichever arm found it; a bm25 of 0 means no common word.
         Raises BadRequest for a blank query or an `n` below 1.
         """
-        asked = self.recipe.asked(query, n, mode)
+        asked = widened(self.recipe.asked(query, n, mode), self.stored.parts)
         visible = self.stored.visible(scope, self.amended)
         if not visible.rows.size:
             return ()
         vectors = None if asked.mode is Mode.LEXICAL else self.embedder.embed_queries(asked.texts)
         finding = Finding(self.lexical, self.dense, visible, asked, vectors, [None] * len(asked.texts))
         fused = fuse(finding.found(), asked, self.recipe.fusion, finding.both_scores)
+        if self.stored.parts > 1:
+            fused = folded(fused, n, self.stored.passage_id)
         return self._hits(fused, asked.mode)
 
     def chunks(self, ids: Sequence[str], scope: Scope) -> tuple[Chunk, ...]:
