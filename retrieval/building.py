@@ -20,16 +20,16 @@ import numpy as np
 import orjson
 
 from domain.errors import CorpusError, IncompatibleIndex
+from domain.ingestion import FileOutcome
 from domain.ports import Embedder, IndexRegistry
 from domain.releases import IndexVersion
 from domain.types import Document
 from retrieval import passage_tokens
 from retrieval.analysis import STAMP
-from retrieval.chunking import CHUNK_TOKENS, OVERLAP, check
+from retrieval.chunking import BY_PARTS, CHUNK_TOKENS, OVERLAP, check
 from retrieval.documents import Corpus
 from retrieval.fingerprint import fingerprint, sha256_of
 from retrieval.parts import PARTS, Draft, Part
-from retrieval.reading import FileOutcome
 from retrieval.registry import cannot_write
 from retrieval.sorting import KeyedLine, SortedLines
 from retrieval.stored import FORMAT, manifest_of
@@ -73,13 +73,15 @@ def build(
 ) -> BuildReport:
     """The version of these documents, published in `registry`. `outcomes` are those of a Corpus, otherwise empty.
 
-    With a `tokenizer` the passages are also kept as its tokens. `extra` are parts of the folder that need more than the
-    draft; they are written last.
+    With a `tokenizer` the passages are also kept as its tokens, except where their parts are searched. `extra` are
+    parts of the folder that need more than the draft; they are written last.
     `workers` cut and embed, this process when there are none. Work in progress stands in a folder of its own under
     `staging`, which is removed in any case. Raises ConfigError for impossible chunk settings, CorpusError when there
     is nothing to index or two documents share an id, and StorageError when the disk does not take it.
     """
     check(chunker, chunk_tokens, overlap)
+    if chunker in BY_PARTS:  # a row is a part there, and what a cross-encoder reads is the passage
+        tokenizer = None
     work = workers or Here(embedder)
     reading = _Reading(work.cut(documents, Cutting(chunker, chunk_tokens, overlap)), progress)
     passages = reading.passages()
@@ -95,7 +97,7 @@ def build(
                 "format": FORMAT,
                 "embedder": _described(embedder),
                 "analyser": STAMP,
-                "chunker": {"name": chunker, "tokens": chunk_tokens, "overlap": overlap},
+                "chunker": _cut_by(chunker, chunk_tokens, overlap),
                 "counts": {"documents": reading.documents, "chunks": len(lines)},
             }
             if tokenizer is not None:
@@ -195,6 +197,12 @@ def _relatives(known: Mapping[str, IndexVersion], parent: str | None, tag: str) 
     """Versions whose vectors are comparable: the parent first, then the newest."""
     newest_first = [name for name, version in reversed(list(known.items())) if version.embedder == tag]
     return sorted(newest_first, key=lambda name: name != parent)  # stable: only the parent moves
+
+
+def _cut_by(chunker: str, tokens: int, overlap: int) -> dict[str, Any]:
+    """What a manifest says of how documents were cut; `parts`, how many rows a passage may have, where it may."""
+    cut: dict[str, Any] = {"name": chunker, "tokens": tokens, "overlap": overlap}
+    return cut | ({"parts": BY_PARTS[chunker]} if chunker in BY_PARTS else {})
 
 
 def _described(embedder: Embedder) -> dict[str, Any]:

@@ -16,19 +16,19 @@ def fixed(document: Document, shape: Shape) -> list[Piece]:
     """Windows of `size` tokens cut between words, whatever they say."""
     text = document.text
     units = fitting(text, 0, len(text), shape.size, (words,))
-    return pieces(text, pack(text, units, shape.size, shape.overlap), ())
+    return pieces(text, pack(text, units, shape.size, shape.overlap))
 
 
 def sentence(document: Document, shape: Shape) -> list[Piece]:
     """As many whole sentences as fit, across paragraphs."""
     text = document.text
-    return pieces(text, pack(text, sentence_units(text, shape.size), shape.size, shape.overlap), ())
+    return pieces(text, pack(text, sentence_units(text, shape.size), shape.size, shape.overlap))
 
 
 def paragraph(document: Document, shape: Shape) -> list[Piece]:
     """As many whole paragraphs as fit; a longer one is cut at lines, then sentences, then words."""
     text = document.text
-    return pieces(text, passages(text, 0, len(text), shape.size, shape.overlap), ())
+    return pieces(text, passages(text, 0, len(text), shape.size, shape.overlap))
 
 
 def heading(document: Document, shape: Shape) -> list[Piece]:

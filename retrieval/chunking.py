@@ -10,7 +10,11 @@ from hashlib import sha256
 from domain.errors import ConfigError
 from domain.ports import Embedder
 from domain.types import Chunk, Document
+from retrieval.chunkers_contextual import contextual
+from retrieval.chunkers_hierarchical import MOST_PARTS, hierarchical
 from retrieval.chunkers_plain import fixed, heading, paragraph, sentence, whole
+from retrieval.chunkers_semantic import semantic
+from retrieval.families import parted
 from retrieval.headings import JOINS
 from retrieval.pieces import Chunker, Piece, Shape
 from retrieval.places import sources
@@ -28,13 +32,15 @@ def chunks_of(
 ) -> list[Chunk]:
     """The chunks of a document in reading order; the id of an unchanged passage at an unchanged place is unchanged.
 
+    Where passages are searched by their parts, the chunks are the parts (families.py).
     `embedder` is for strategies that compare meanings. Raises ConfigError for an unknown chunker, for sizes that
     contradict each other, and for an embedder that is wanted and missing.
     """
     check(chunker, size, overlap)
     source = sources(document)
-    return [
-        Chunk(
+
+    def passage(piece: Piece) -> Chunk:
+        return Chunk(
             f"{document.doc_id}#{piece.ordinal}-{_digest(piece)}",
             piece.text,
             piece.ordinal,
@@ -42,9 +48,11 @@ def chunks_of(
             source(piece.start, len(piece.text)),
             document.tenant,
             document.groups,
+            piece.context,
         )
-        for piece in CHUNKERS[chunker](document, Shape(size, overlap, embedder))
-    ]
+
+    found = CHUNKERS[chunker](document, Shape(size, overlap, embedder))
+    return [chunk for piece in found for chunk in parted(passage(piece), piece.parts)]
 
 
 def check(chunker: str, size: int, overlap: int) -> None:
@@ -61,7 +69,9 @@ def check(chunker: str, size: int, overlap: int) -> None:
 
 
 def indexed_text(chunk: Chunk) -> str:
-    """What is embedded and analysed for a chunk: title, headings and text, each said once."""
+    """What is embedded and analysed for a chunk: its context, or title and headings, and its text; each said once."""
+    if chunk.context:
+        return f"{chunk.context}\n{chunk.text}"
     first_line = chunk.text.partition("\n")[0].strip("# ")
     above = [chunk.source.title, *chunk.heading.split(JOINS)]
     said = [part for i, part in enumerate(above) if part and part not in above[:i] and part != first_line]
@@ -69,6 +79,7 @@ def indexed_text(chunk: Chunk) -> str:
 
 
 def _digest(piece: Piece) -> str:
+    """What a passage is known by: what is quoted of it. Its context may change without making it another passage."""
     return sha256(f"{piece.heading}\0{piece.text}".encode()).hexdigest()[:10]
 
 
@@ -77,5 +88,14 @@ CHUNKERS: dict[str, Chunker] = {
     "sentence": sentence,
     "paragraph": paragraph,
     "heading": heading,
+    "semantic": semantic,
+    "contextual": contextual,
+    "hierarchical": hierarchical,
     "whole": whole,
 }
+
+# Strategies that are given the encoder, because they compare meanings.
+BY_MEANING = frozenset({"semantic"})
+
+# Strategies whose passages are searched by their parts, and how many parts a passage may have.
+BY_PARTS = {"hierarchical": MOST_PARTS}

@@ -68,7 +68,7 @@ Part = Callable[[Draft], None]
 def line_of(chunk: Chunk) -> bytes:
     """A chunk as one line of JSON without its end."""
     source = chunk.source
-    stated = {"place": source.place} if source.place else {}  # most have none, and lines of before must stay the same
+    stated = {"place": source.place, "context": chunk.context}  # most have none, and lines of before must stay the same
     return orjson.dumps(
         {
             "id": chunk.id,
@@ -82,7 +82,7 @@ def line_of(chunk: Chunk) -> bytes:
             "published": source.published,
             "tenant": chunk.tenant,
             "groups": sorted(chunk.groups),
-            **stated,
+            **{name: said for name, said in stated.items() if said},
         }
     )
 
@@ -90,9 +90,9 @@ def line_of(chunk: Chunk) -> bytes:
 def chunk_of(line: bytes) -> Chunk:
     """The chunk of a line."""
     fields = orjson.loads(line)
-    source = source_of(fields)
-    groups = frozenset(fields["groups"])
-    return Chunk(fields["id"], fields["text"], fields["ordinal"], fields["heading"], source, fields["tenant"], groups)
+    source, groups, context = source_of(fields), frozenset(fields["groups"]), fields.get("context", "")
+    tenant, heading = fields["tenant"], fields["heading"]
+    return Chunk(fields["id"], fields["text"], fields["ordinal"], heading, source, tenant, groups, context)
 
 
 def write_columns(draft: Draft) -> None:

@@ -37,6 +37,7 @@ class Survey:
     statistics: tuple[WordStatistics, ...]
     vectors: Any  # numpy float32 [n_texts, dimensions], or None
     notes: tuple[str, ...]
+    parts: int = 1  # rows that a passage of the version has at most
 
 
 class ShardLibrary(Library):
@@ -124,7 +125,7 @@ def surveyed(index: HybridIndex, amended: Amendments, asked: Asked, scope: Scope
     words = () if asked.mode is Mode.DENSE else asked.texts
     statistics = tuple(index.lexical.statistics(text, visible) for text in words)
     vectors = index.embedder.embed_queries(asked.texts) if embed else None
-    return Survey(viewed(index, amended), statistics, vectors, ())
+    return Survey(viewed(index, amended), statistics, vectors, (), index.stored.parts)
 
 
 def shortlisted(

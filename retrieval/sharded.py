@@ -15,6 +15,7 @@ from zlib import crc32
 from domain.errors import NotReady, StageFailed, StageTimeout
 from domain.types import Chunk, Hit, Mode, Query, Retrieval, Scope
 from retrieval.arms import WordStatistics
+from retrieval.families import folded, passage_id, widened
 from retrieval.merging import Shortlist, fused, summed
 from retrieval.phases import Asked, Fused, Recipe
 from retrieval.shard_library import Survey, View
@@ -57,10 +58,11 @@ class ShardedRetriever:
 
         Raises StageTimeout or StageFailed naming the shard that failed, NotReady when the shards agree on no version.
         """
-        asked = self._recipe.asked(query, n, mode)
+        wished = self._recipe.asked(query, n, mode)
         rounds, wanted, told = _Rounds(self._shards, self._limit_s), version, dict[str, None]()
         for attempt in range(TRIES):
-            surveys, notes = await self._agreed(rounds, asked, scope, wanted, fresh=attempt > 0)
+            surveys, notes = await self._agreed(rounds, wished, scope, wanted, fresh=attempt > 0)
+            asked = widened(wished, surveys[0].parts)
             told |= dict.fromkeys(notes)
             view = surveys[0].view
             vectors = next((survey.vectors for survey in surveys if survey.vectors is not None), None)
@@ -72,6 +74,9 @@ class ShardedRetriever:
             if not elsewhere:
                 whole = [part for part in parts.values() if not isinstance(part, View)]
                 found, ids = fused(whole, asked, self._recipe.fusion)
+                if surveys[0].parts > 1:
+                    ids = [passage_id(part) for part in ids]
+                    found = folded(found, n, ids.__getitem__)
                 hits = await self._hits(rounds, found, ids, asked, scope, view)
                 if not isinstance(hits, View):
                     # A shard may have caught up between two tries: then nobody stood in for what answered.

@@ -18,6 +18,7 @@ from domain.amending import Amendments
 from domain.errors import IncompatibleIndex, StorageError
 from domain.types import Chunk, Scope
 from retrieval.arms import Visible
+from retrieval.families import after_parts, joined, part_id, passage_id
 from retrieval.places import source_of
 
 FORMAT = 2  # of the folder; another number is another layout
@@ -41,8 +42,9 @@ class StoredVersion:
         path = folder / "chunks.jsonl"
         # An empty file cannot be mapped, and a shard may hold nothing.
         self._lines = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.empty(0, np.uint8)
+        self.parts: int = self.manifest.get("chunker", {}).get("parts", 1)  # rows that a passage has at most
         self.visible = lru_cache(SCOPES)(self._visible)
-        self.chunk = lru_cache(CHUNKS)(self._chunk)
+        self.chunk = lru_cache(CHUNKS)(self._passage)
 
     def _visible(self, scope: Scope, amended: Amendments) -> Visible:
         """The rows this reader may see as things stand now. The same object for the same reader and amendments."""
@@ -68,21 +70,41 @@ class StoredVersion:
                 changed[place], open_to[place] = True, not scope.groups.isdisjoint(groups)
         return changed, open_to
 
+    def _passage(self, row: int) -> Chunk:
+        """What is shown and cited of a row: its chunk, or the passage that it is a part of."""
+        if self.parts == 1:
+            return self._chunk(row)
+        name = self.passage_id(row)
+        first = bisect_left(self.ids, part_id(name))
+        return joined(self._chunk(each) for each in range(first, bisect_left(self.ids, after_parts(name), first)))
+
+    def passage_id(self, row: int) -> str:
+        """The id of what is shown and cited of a row."""
+        return self.ids[row] if self.parts == 1 else passage_id(self.ids[row])
+
     def _chunk(self, row: int) -> Chunk:
-        """The chunk of a row."""
+        """The chunk of a row, as it is searched."""
         fields = orjson.loads(self._lines[self._offsets[row] : self._offsets[row + 1]].tobytes())
         source = source_of(fields)
         tenant, groups = self._readers[self._readers_of[row]]  # shared, where the line holds a copy
-        return Chunk(fields["id"], fields["text"], fields["ordinal"], fields["heading"], source, tenant, groups)
+        told = (fields["heading"], source, tenant, groups, fields.get("context", ""))
+        return Chunk(fields["id"], fields["text"], fields["ordinal"], *told)
 
     def chunks(self) -> Iterator[Chunk]:
-        """All chunks in row order, none of them kept."""
+        """All chunks in row order, as they are searched, none of them kept."""
         return (self._chunk(row) for row in range(len(self.ids)))
 
+    def passages(self) -> Iterator[Chunk]:
+        """Everything that can be shown and cited, in the order of ids, none of it kept."""
+        for row, name in enumerate(self.ids):
+            if self.parts == 1 or name == part_id(passage_id(name)):
+                yield self._passage(row)
+
     def row(self, chunk_id: str) -> int | None:
-        """The row of a chunk id, or None when there is no such chunk."""
-        place = bisect_left(self.ids, chunk_id)
-        return place if place < len(self.ids) and self.ids[place] == chunk_id else None
+        """The row of a chunk id, the first one of a passage with parts; None when there is no such chunk."""
+        name = chunk_id if self.parts == 1 else part_id(chunk_id)
+        place = bisect_left(self.ids, name)
+        return place if place < len(self.ids) and self.ids[place] == name else None
 
     def vectors(self) -> NDArray[np.float32]:
         """float32 [n_chunks, dimensions], on disk until touched."""

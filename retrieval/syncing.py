@@ -141,7 +141,7 @@ class SyncWork:
                 for reading in corpus.reading(there):
                     found += [(doc_id, place) for doc_id, place, _ in reading.found]
                     account = _joined(account, reading)
-                    yield _cut_documents(reading, how)
+                    yield _cut_documents(reading, how, self.embedder)
         except (OSError, StageFailed) as error:
             reason = f"cannot be fetched: {error}"
             account = replace(account, trouble=FileOutcome(seen.source.name, FileStatus.FAILED, "unreadable", reason))
@@ -177,9 +177,9 @@ def _joined(account: Reading[CutDocument], more: Reading[Document]) -> Reading[C
     )
 
 
-def _cut_documents(reading: Reading[Document], how: Cutting) -> Reading[CutDocument]:
+def _cut_documents(reading: Reading[Document], how: Cutting, embedder: Embedder) -> Reading[CutDocument]:
     """The reading with its documents cut."""
-    found = tuple((doc_id, place, cut(document, how)) for doc_id, place, document in reading.found)
+    found = tuple((doc_id, place, cut(document, how, embedder)) for doc_id, place, document in reading.found)
     return Reading(found, reading.left_out, reading.records, reading.remarks, reading.trouble)
 
 

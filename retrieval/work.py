@@ -62,7 +62,7 @@ class Here:
 
     def cut(self, documents: Iterable[Document], how: Cutting) -> Iterator[CutDocument]:
         """One document at a time."""
-        return (cut(document, how) for document in documents)
+        return (cut(document, how, self.embedder) for document in documents)
 
     def embed(self, chunks: Path, spans: Spans) -> Iterator[Vectors]:
         """One batch at a time."""
@@ -70,11 +70,11 @@ class Here:
             yield embedded(self.embedder, chunks, batch)
 
 
-def cut(document: Document, how: Cutting) -> CutDocument:
-    """A document, cut."""
+def cut(document: Document, how: Cutting, embedder: Embedder | None = None) -> CutDocument:
+    """A document, cut. The embedder is for chunkers that compare meanings."""
     passages = [
         KeyedLine(chunk.id.encode(), text_digest(indexed_text(chunk)), line_of(chunk))
-        for chunk in chunks_of(document, how.chunker, how.tokens, how.overlap)
+        for chunk in chunks_of(document, how.chunker, how.tokens, how.overlap, embedder)
     ]
     return CutDocument(document.doc_id, tuple(passages))
 

@@ -8,13 +8,14 @@ file. What is done with the results is retrieval/building.py.
 import pickle
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from domain.errors import ConfigError, StageFailed, TidegateError
 from domain.types import Document
+from retrieval.chunking import BY_MEANING
 from retrieval.documents import Corpus
 from retrieval.reading import Reading, Source, ranges, read
 from retrieval.vectors import Vectors
@@ -43,10 +44,15 @@ class OnRay:
         sources = [entry for entry in entries if isinstance(entry, Source)]
         parts = [(number, part) for number, source in enumerate(sources) for part in ranges(source)]
         task = _CutTask(how, documents.default_groups, documents.tenant)
-        readings = groupby(_mapped(parts, task, self.workers), key=lambda made: made[0])
+        made = (
+            _mapped(parts, _EncodedCutTask, self.workers, task, self.settings, self.encoder)
+            if how.chunker in BY_MEANING
+            else _mapped(parts, task, self.workers)
+        )
+        readings = groupby(made, key=lambda one: one[0])
 
         def reading(_: Source) -> Iterator[Reading[CutDocument]]:
-            return (made for _, made in next(readings)[1])  # what is left of a file that was given up is passed over
+            return (one for _, one in next(readings)[1])  # what is left of a file that was given up is passed over
 
         return documents.read(reading, entries)
 
@@ -63,31 +69,50 @@ class _CutTask:
     how: Cutting
     default_groups: frozenset[str]
     tenant: str
+    embedder: "Embedder | None" = None
 
     def __call__(self, row: dict[str, bytes]) -> Iterator[dict[str, bytes]]:
         number, source = pickle.loads(row["part"])  # noqa: S301 - pickled by the process that started this
         for reading in read(source, self.default_groups, self.tenant):
-            found = tuple((doc_id, place, cut(document, self.how)) for doc_id, place, document in reading.found)
+            found = tuple(
+                (doc_id, place, cut(document, self.how, self.embedder)) for doc_id, place, document in reading.found
+            )
             made = Reading(found, reading.left_out, reading.records, reading.remarks, reading.trouble)
             yield {"made": pickle.dumps((number, made))}
+
+
+class _EncodedCutTask:
+    """As _CutTask, for chunkers that compare meanings; the encoder is loaded once a worker."""
+
+    def __init__(self, task: _CutTask, settings: "Settings", encoder: tuple[str, str]) -> None:
+        self._task = replace(task, embedder=_encoder(settings, encoder))
+
+    def __call__(self, row: dict[str, bytes]) -> Iterator[dict[str, bytes]]:
+        return self._task(row)
 
 
 class _EmbedTask:
     """Embeds one batch; the encoder is loaded once a worker."""
 
     def __init__(self, settings: "Settings", encoder: tuple[str, str]) -> None:
-        from tidegate.compose import make_embedder
-
-        self._embedder: Embedder = make_embedder(settings)
-        if (found := (self._embedder.tag, self._embedder.runtime)) != encoder:
-            raise ConfigError(
-                f"A worker has the encoder {' on '.join(filter(None, found))}, the build wants "
-                f"{' on '.join(filter(None, encoder))}: give every node the same model and the same kind of processor."
-            )
+        self._embedder = _encoder(settings, encoder)
 
     def __call__(self, row: dict[str, bytes]) -> Iterator[dict[str, bytes]]:
         chunks, spans = pickle.loads(row["part"])  # noqa: S301 - as above
         yield {"made": pickle.dumps(embedded(self._embedder, chunks, spans))}
+
+
+def _encoder(settings: "Settings", wanted: tuple[str, str]) -> "Embedder":
+    """The encoder of a worker. Raises ConfigError where it is another than the build's."""
+    from tidegate.compose import make_embedder
+
+    embedder = make_embedder(settings)
+    if (found := (embedder.tag, embedder.runtime)) != wanted:
+        raise ConfigError(
+            f"A worker has the encoder {' on '.join(filter(None, found))}, the build wants "
+            f"{' on '.join(filter(None, wanted))}: give every node the same model and the same kind of processor."
+        )
+    return embedder
 
 
 def _mapped(parts: list[Any], task: Any, workers: int, *arguments: Any) -> Iterator[Any]:  # Any: what tasks take

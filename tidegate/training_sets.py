@@ -117,9 +117,11 @@ def _places(chunks: "Sequence[Chunk]") -> dict[str, list[int]]:
 
 def _chunks(settings: "Settings", corpus: Path) -> "Iterator[Chunk]":
     """The corpus cut as a build would cut it."""
-    from retrieval.chunking import chunks_of
+    from retrieval.chunking import BY_MEANING, BY_PARTS, chunks_of
     from retrieval.documents import Corpus, collection_file
+    from retrieval.families import passages_of
     from tidegate.build import PASSAGE_TOKENS
+    from tidegate.compose import make_embedder
 
     if not corpus.exists():
         raise CorpusError(f"Corpus {corpus} does not exist: name the library that the questions ask about, --corpus.")
@@ -127,5 +129,7 @@ def _chunks(settings: "Settings", corpus: Path) -> "Iterator[Chunk]":
     is_default_size = chosen.tokens == type(chosen).model_fields["tokens"].default
     is_collection = collection_file(corpus, "auto") is not None
     size = PASSAGE_TOKENS if is_collection and is_default_size else chosen.tokens
+    embedder = make_embedder(settings) if chosen.strategy in BY_MEANING else None
     for document in Corpus(corpus, "auto", frozenset(), settings.access.tenant):
-        yield from chunks_of(document, chosen.strategy, size, chosen.overlap)
+        cut = chunks_of(document, chosen.strategy, size, chosen.overlap, embedder)
+        yield from passages_of(cut) if chosen.strategy in BY_PARTS else cut
