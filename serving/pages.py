@@ -14,8 +14,8 @@ from serving.service import Service
 PAGES = {"/": "index.html", "/versions": "versions.html"}
 FILES = frozenset(
     {
-        *PAGES.values(), "page.js", "page.css", "icon.svg", "elements.js", "versions.css", "versions.js",
-        "versions_moves.js", "versions_plots.js", "versions_view.js",
+        *PAGES.values(), "page.js", "page.css", "icon.svg", "account.js", "elements.js", "versions.css",
+        "versions.js", "versions_moves.js", "versions_plots.js", "versions_view.js",
     }
 )  # fmt: skip
 TYPES = {

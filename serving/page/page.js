@@ -2,9 +2,10 @@
 //
 // Everything that comes from the service is shown with textContent. Nothing here makes HTML out of a string, so a
 // title, a passage or an answer can hold whatever it likes.
-"use strict";
 
-const at = (id) => document.getElementById(id);
+import { accountOf, factsOf } from "./account.js";
+import { at, make } from "./elements.js";
+
 const page = {
   ask: at("ask"), question: at("question"), send: at("send"), stop: at("stop"), fresh: at("fresh"),
   turns: at("turns"), welcome: at("welcome"), suggestions: at("suggestions"), status: at("status"),
@@ -83,13 +84,6 @@ async function* eventsOf(stream) {
 
 // ------------------------------------------------------------------------------------------ showing
 
-function make(tag, className, text) {
-  const element = document.createElement(tag);
-  if (className) element.className = className;
-  if (text !== undefined) element.textContent = text;
-  return element;
-}
-
 function addTurn(question) {
   const number = ++count;
   const turn = make("li");
@@ -123,7 +117,7 @@ function addTurn(question) {
       if (note) card.append(make("p", "note", note));
       const sources = sourcesOf(told, number);
       if (sources) card.append(sources);
-      card.append(factsOf(told, ms));
+      card.append(factsOf(told, ms), accountOf(told));
       page.status.textContent = `${note || "The answer is complete."} Sources cited: ${told.citations.length}.`;
     },
     trouble(message, question, requestId) {
@@ -237,18 +231,6 @@ function noteOn(told) {
   if (told.grounding === "ungrounded") return "No source supports this: it is the model's own view.";
   if (told.grounding === "partial") return "Only a part of this rests on cited sources.";
   return "";
-}
-
-function factsOf(told, ms) {
-  const facts = make("ul", "facts");
-  const grounding = { grounded: "Grounded in the sources", partial: "Partly cited", ungrounded: "Not cited" };
-  facts.append(
-    make("li", told.grounding, grounding[told.grounding] || told.grounding),
-    make("li", "", `${(ms / 1000).toFixed(ms < 9950 ? 1 : 0)} s`),
-    make("li", "", `Index ${told.index_version}`),
-  );
-  if (told.rewrite.status === "used") facts.append(make("li", "", `Searched for “${told.rewrite.query}”`));
-  return facts;
 }
 
 // ------------------------------------------------------------------------------------------ the form

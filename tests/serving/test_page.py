@@ -2,13 +2,15 @@
 
 import shutil
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
+from domain.costs import Prices
 from domain.errors import Throttled
-from domain.types import Citation, StopReason
+from domain.types import Citation, StopReason, Usage
 from serving.wire import citation_json
-from tests.fakes import FakeRetriever, FakeRewriter, ScriptedGenerator, chunk, hits
+from tests.fakes import RULES, FakeRetriever, FakeRewriter, ScriptedGenerator, chunk, hits
 from tests.serving.service import TIDE, Served, get, service
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -18,6 +20,11 @@ in_a_browser = [
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
+
+PRICES = Prices(input_usd=3.0, output_usd=15.0, cache_read_usd=0.3, cache_write_usd=3.75)
+SPENT = "10 read, 5 written for the answer."
+SILENT = "Not known for the answer: the model did not say."
+NOBODY = "None for the answer: no model was asked."
 
 EVIL = chunk(
     "evil#0",
@@ -40,7 +47,8 @@ async def test_the_page_runs_nothing_but_its_own_files() -> None:
 
 async def test_the_page_holds_no_inline_script_or_style_and_makes_no_html_from_strings() -> None:
     html = (await get(service(), "/")).text
-    script = (await get(service(), "/page/page.js")).text
+    scripts = [(await get(service(), f"/page/{name}.js")).text for name in ("page", "account", "elements")]
+    script = "".join(scripts).replace("http://www.w3.org/2000/svg", "")  # the name of a kind of element, not an address
     assert "<style" not in html
     assert " style=" not in html
     assert " on" not in "".join(part.split(">")[0] for part in html.split("<")[1:] if " on" in part.split(">")[0])
@@ -50,7 +58,7 @@ async def test_the_page_holds_no_inline_script_or_style_and_makes_no_html_from_s
     assert "https://" not in html + script
 
 
-@pytest.mark.parametrize("name", ["page.js", "page.css", "icon.svg"])
+@pytest.mark.parametrize("name", ["page.js", "account.js", "elements.js", "page.css", "icon.svg"])
 async def test_every_file_of_the_page_is_served_with_its_type(name: str) -> None:
     reply = await get(service(), f"/page/{name}")
     assert reply.status_code == 200
@@ -162,3 +170,77 @@ class TestInABrowser:
             await page.keyboard.press("Enter")
             await page.wait_for_selector(".facts")
             assert await page.inner_text(".question") == "When does the gate open?"
+
+    async def test_an_answer_tells_its_tokens_by_class_and_what_it_cost(self, page) -> None:
+        spent = Usage(input_tokens=1000, output_tokens=200, cache_read_tokens=10_000, cache_write_tokens=400)
+        rewriter = FakeRewriter(to="When does the north gate open?", usage=Usage(2000, 50))
+        priced = replace(RULES, prices=PRICES, rewriter_prices=Prices(0.1, 0.4, 0.0, 0.0))
+        generator = ScriptedGenerator(("It opens at high water [S1].",), usage=spent)
+        async with Served(service(generator=generator, rewriter=rewriter, rules=priced)) as url:
+            await asked(page, url, "And the north gate?")
+            await page.wait_for_selector(".facts")
+            # .0105 of the answer and .00022 of its rewrite
+            assert await page.inner_text(".facts .cost") == "$0.0107"
+            told = await self.account(page)
+        assert told["Tokens"] == [
+            "1,000 read, 10,000 from the cache (87.7\u00a0% of the prompt), 400 into the cache, "
+            "200 written for the answer.",
+            "2,000 read, 50 written for rewriting.",
+        ]
+        assert told["Cost"] == ["$0.0107 for this answer, $10.7 for a thousand like it."]
+        assert page.complaints == []
+
+    @pytest.mark.parametrize(
+        ("usage", "prices", "short", "tokens", "cost"),
+        [
+            (
+                Usage(10, 5),
+                None,
+                ["Cost not known"],
+                SPENT,
+                "Not known: no price is set for every model that is asked.",
+            ),
+            (Usage(measured=False), PRICES, ["Cost not known"], SILENT, "Not known: a model did not say"),
+            (Usage(), None, [], NOBODY, "Not known: no price is set"),
+            (Usage(), PRICES, ["$0"], NOBODY, "$0 for this answer"),
+        ],
+        ids=["no price", "no counts", "nobody asked, no price", "nobody asked"],
+    )
+    async def test_a_cost_that_nobody_knows_is_said_to_be_not_known_and_is_no_zero(
+        self, page, usage: Usage, prices: Prices | None, short: list[str], tokens: str, cost: str
+    ) -> None:
+        generator = ScriptedGenerator(("It opens at high water [S1].",), usage=usage)
+        async with Served(service(generator=generator, rules=replace(RULES, prices=prices))) as url:
+            await asked(page, url, "When does the gate open?")
+            await page.wait_for_selector(".facts")
+            assert await page.locator(".facts .cost").all_inner_texts() == short
+            told = await self.account(page)
+        assert told["Cost"][0].startswith(cost)
+        assert told["Tokens"] == [tokens]
+
+    async def test_the_steps_of_an_agent_and_why_it_stopped_are_folded_away_below_the_answer(self, page) -> None:
+        of = service(rules=replace(RULES, agent_steps=4, agent_covered=0.3))
+        async with Served(of) as url:
+            await asked(page, url, "When does the gate open?")
+            await page.wait_for_selector(".facts")
+            assert not await page.locator(".account").evaluate("element => element.open")
+            told = await self.account(page)
+        assert told["Steps"] == ["Searched for “When does the gate open?”: 2 passages."]
+        assert told["Stopped"] == ["Every part is covered."]
+
+    @staticmethod
+    async def account(page) -> dict[str, list[str]]:
+        """What the fold under the only answer says, by its terms; opened by the keyboard."""
+        await page.focus(".account summary")
+        await page.keyboard.press("Enter")
+        return await page.locator(".account dl").evaluate(
+            """list => {
+                const said = {};
+                let term = "";
+                for (const line of list.children) {
+                    if (line.tagName === "DT") said[term = line.innerText] = [];
+                    else said[term].push(line.innerText);
+                }
+                return said;
+            }"""
+        )
