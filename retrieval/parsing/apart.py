@@ -25,7 +25,7 @@ from retrieval.parsing.worker import HEAD, out_of_memory
 
 USES = 500  # files a process reads before it is replaced: what a library leaks ends with it
 STARTING_S = 30.0  # a busy machine starts a process slowly, and that is not the file's time
-CRASHED = "made its reader fail: it may be damaged or hostile, look at it before you open it"
+CRASHED = "made its reader fail, for want of memory or because it is damaged or hostile: look at it, or leave it out"
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -112,10 +112,7 @@ class _Process:
         while len(found) < size:
             ready, _, _ = select.select([self._stdout], [], [], max(deadline - monotonic(), 0))
             if not ready:
-                raise Refused(
-                    "timeout",
-                    f"was not read in {limits.seconds:g} seconds: split it, raise ingestion.seconds, or leave it out",
-                )
+                raise _late(limits)
             part = os.read(self._stdout, min(size - len(found), 1 << 20))
             if not part:
                 raise self._died(limits)
@@ -128,6 +125,8 @@ class _Process:
             code = self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
             code = 0
+        if code == -signal.SIGALRM:
+            return _late(limits)
         if code == -signal.SIGKILL:  # by nobody here: the system had no memory left
             return Refused("too_big", out_of_memory(limits))
         return Refused("crashed", CRASHED)
@@ -150,6 +149,12 @@ class _Process:
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
+
+
+def _late(limits: Limits) -> Refused:
+    return Refused(
+        "timeout", f"was not read in {limits.seconds:g} seconds: split it, raise ingestion.seconds, or leave it out"
+    )
 
 
 PROCESSES = Apart()

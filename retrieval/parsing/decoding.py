@@ -11,6 +11,8 @@ _DECLARED = re.compile(
     rb"""<meta[^>]{0,500}?charset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]*?encoding=["']([\w.:-]+)""", re.I
 )
 _LATIN = re.compile(r"(us-?)?ascii|iso-?8859-?1|latin-?1", re.I)
+# What stands before the first element: libxml2 refuses the first in decoded text, and shows the end of the second.
+_PROLOGUE = re.compile(r"^\s*(<\?xml[^>]*\?>)?\s*(<!DOCTYPE[^>\[]*\[[^\]]*\]\s*>)?", re.I)
 SEARCHED = 65_536  # bytes in which a page may say how it is encoded; browsers look at 1,024, mail programs write more
 
 
@@ -36,7 +38,7 @@ def markup_of(content: bytes) -> tuple[str, tuple[str, ...]]:
     found = _DECLARED.search(content[:SEARCHED])
     declared = (found[1] or found[2]).decode("ascii") if found else ""
     text, remarks = text_of(content, declared)
-    return re.sub(r"^\s*<\?xml[^>]*\?>", "", text, count=1), remarks
+    return _PROLOGUE.sub("", text, count=1), remarks
 
 
 def _is_utf8(content: bytes) -> bool:

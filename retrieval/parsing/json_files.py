@@ -17,7 +17,9 @@ def parse(content: bytes, limits: Limits) -> Parsed:
     text, remarks = text_of(content)
     try:
         value = json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise Refused("damaged", "is JSON nested deeper than anybody reads") from None
+    except ValueError as error:
         where = f" at line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         raise Refused("damaged", f"is not JSON{where}: mend it, or name it .txt") from None
     if records := _records(value):

@@ -45,7 +45,7 @@ def write(draft: Draft, rows: Iterator[Row], sheet: str = "") -> None:
     begins, held = True, (0, Row())
     apart = "\n\n"
     for number, row in enumerate(rows, 1):
-        tidy = [one_line(cell) for cell in row]
+        tidy = [" ".join(cell.split()) for cell in row]  # the line is cleaned as a whole: cells come by the million
         if held[1]:  # the first row of a table waits until the second one shows what it is
             header = held[1] if names_columns(held[1], tidy if any(tidy) else None) else None
             if header is None:

@@ -60,6 +60,8 @@ def tree(text: str) -> Element:
         root = html.document_fromstring(text, parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError, ValueError):
         raise Refused("no_text", "has no text in it") from None
+    if any(error.type_name == "ERR_RESOURCE_LIMIT" for error in parser.error_log):  # the rest of it would be missing
+        raise Refused("damaged", "is nested deeper than 2,048 elements, and cannot be read to its end")
     return root
 
 
