@@ -13,7 +13,7 @@ from domain.amending import DocumentChange
 from domain.evaluation import Evaluation
 from domain.judging import Judgement, Submission
 from domain.prompt import PromptPlan
-from domain.releases import Decision, IndexVersion, Kept, Move, Observation, Rollout
+from domain.releases import Decision, IndexVersion, Kept, Leftover, Move, Observation, Rollout
 from domain.types import (
     Chunk,
     Delta,
@@ -158,7 +158,11 @@ class IndexRegistry(Protocol):
         ...
 
     def versions(self) -> tuple[IndexVersion, ...]:
-        """All versions, oldest first."""
+        """All versions, oldest first, without those that are damaged."""
+        ...
+
+    def damaged(self) -> Mapping[str, str]:
+        """Why a version cannot be told apart from damage, by its id. It stands in nobody's way, and can be removed."""
         ...
 
     def record(self, decision: Decision) -> None:
@@ -192,6 +196,18 @@ class IndexRegistry(Protocol):
 
     def verify(self, version: str) -> None:
         """Raises StorageError when the folder's content is not what its name says: damaged or tampered with."""
+        ...
+
+    def check(self, version: str) -> None:
+        """As `verify`, but reads the manifest alone: what every opening can afford, whatever the size."""
+        ...
+
+    def leftovers(self) -> tuple[Leftover, ...]:
+        """What killed or given up work left behind here. Work that goes on is none, and is not disturbed."""
+        ...
+
+    def clear_leftovers(self) -> tuple[Leftover, ...]:
+        """Remove what is left over; what was removed comes back. Raises StorageError when something cannot be."""
         ...
 
     def tombstones(self) -> frozenset[str]:

@@ -46,6 +46,15 @@ class Rollout:
     auto: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """Something that work which was killed or given up left behind, and that nobody needs. `place` is where it is."""
+
+    place: str
+    bytes: int
+    why: str
+
+
 class State(StrEnum):
     """Where a version is on its way to people. Derived from folder, decisions, pointer and ledger, never stored."""
 

@@ -12,6 +12,7 @@ so a read-only folder can be served from.
 
 import errno
 import fcntl
+import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,10 +22,10 @@ from tempfile import mkdtemp
 
 from domain.amending import DocumentChange
 from domain.errors import NotFound, StorageError
-from domain.releases import Decision, IndexVersion, Move, Rollout
+from domain.releases import Decision, IndexVersion, Leftover, Move, Rollout
 from domain.rollout import arriving, check_removable, moved_meanwhile, unrecorded
 from retrieval.document_records import DocumentRecords
-from retrieval.fingerprint import MANIFEST, check_content, sha256_of
+from retrieval.fingerprint import MANIFEST, check_content, check_seal, sha256_of
 from retrieval.jsonrecords import (
     append_line,
     damaged,
@@ -60,12 +61,12 @@ class FolderRegistry:
         Everything is on disk before the version becomes visible. Raises StorageError when the folder cannot be written.
         """
         target = self._versions / checked_name(version.id)
-        if target.is_dir():
+        if _is_version(target):
             return False
         with self._writing():
             target.parent.mkdir(parents=True, exist_ok=True)
             self._clear()
-            if target.is_dir():
+            if _is_version(target):
                 return False  # somebody published the same content a moment ago
             with _beside(staged, target.parent) as near:
                 (near / VERSION_FILE).write_bytes(encoded(plain(version)))
@@ -73,6 +74,7 @@ class FolderRegistry:
                 self._seal(near, version.id)
                 near.rename(target)
             sync_folder(target.parent)
+            sync_folder(self.root)  # which may have got its folders only now
         return True
 
     def folder(self, version: str) -> Path:
@@ -84,9 +86,22 @@ class FolderRegistry:
         raise NotFound(f"Index version '{version}' does not exist; there are: {there}.", "version")
 
     def versions(self) -> tuple[IndexVersion, ...]:
-        """All versions, oldest first, built at the same time by id."""
-        found = [_described(path) for path in self._folders()]
+        """All versions, oldest first, built at the same time by id; without those in `damaged`."""
+        found: list[IndexVersion] = []
+        for path in self._folders():
+            with suppress(StorageError):
+                found.append(_described(path))
         return tuple(sorted(found, key=lambda version: (version.built_at, version.id)))
+
+    def damaged(self) -> Mapping[str, str]:
+        """Why a folder cannot be told to be a version, by the id it has. Nothing else suffers from it."""
+        wrong: dict[str, str] = {}
+        for path in self._folders():
+            try:
+                _described(path)
+            except StorageError as error:
+                wrong[path.name] = str(error)
+        return wrong
 
     def remove(self, version: str) -> None:
         """Remove a version's folder; its decisions stay. Raises BadRequest for stable, previous and canary.
@@ -104,9 +119,44 @@ class FolderRegistry:
 
     def verify(self, version: str) -> None:
         """Raises StorageError naming the files that are not what was published. Reads the whole version."""
-        folder, seal = self.folder(version), self._seal_of(version)
+        check_content(self.folder(version), self._digests(version))
+
+    def check(self, version: str) -> None:
+        """Raises StorageError when the manifest, or what is said of the version, is not what was published."""
+        check_seal(self.folder(version), self._digests(version))
+
+    def _digests(self, version: str) -> dict[str, str]:
+        seal = self._seal_of(version)
         content = read(seal)
-        check_content(folder, decoded(dict[str, str], seal, content) if content is not None else {})
+        return decoded(dict[str, str], seal, content) if content is not None else {}
+
+    # ------------------------------------------------------------------------------------------ left over
+
+    def leftovers(self) -> tuple[Leftover, ...]:
+        """What killed work left in the folder of the registry. Waits for whoever writes there, so it is no leftover."""
+        if not self.root.is_dir() or not os.access(self.root, os.W_OK):
+            return ()
+        with self._writing():
+            return tuple(Leftover(str(path), size_of(path), why) for path, why in self._left())
+
+    def clear_leftovers(self) -> tuple[Leftover, ...]:
+        """Remove it; what was removed comes back."""
+        if not self.root.is_dir():
+            return ()
+        with self._writing():
+            found = [(path, Leftover(str(path), size_of(path), why)) for path, why in self._left()]
+            for path, _ in found:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            return tuple(leftover for _, leftover in found)
+
+    def _left(self) -> list[tuple[Path, str]]:
+        there = {path.name for path in self._folders()}
+        return [
+            *((path, "a removal that was killed") for path in self._versions.glob(f"{REMOVED}*")),
+            *((path, "a version that was not published") for path in self._versions.glob(f"{INCOMING}*")),
+            *((path, "a record that was not written") for path in sorted(self.root.glob("**/.*.new"))),
+            *((path, "digests of no version") for path in self.root.glob("seals/*.json") if path.stem not in there),
+        ]
 
     # ------------------------------------------------------------------------------------------ decisions
 
@@ -276,6 +326,17 @@ def _beside(staged: Path, folder: Path) -> Iterator[Path]:
         yield near
     finally:
         shutil.rmtree(near, ignore_errors=True)
+
+
+def _is_version(folder: Path) -> bool:
+    """True when a version is there. Raises StorageError when what is there is damaged: it must be out of the way."""
+    return folder.is_dir() and bool(_described(folder))
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder at any depth; what links point to does not count."""
+    files = path.rglob("*") if path.is_dir() else (path,)
+    return sum(file.lstat().st_size for file in files if file.is_symlink() or file.is_file())
 
 
 def _described(folder: Path) -> IndexVersion:

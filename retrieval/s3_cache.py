@@ -20,7 +20,7 @@ from threading import Lock
 
 from domain.errors import StorageError
 from retrieval.jsonrecords import sync_folder, sync_tree
-from retrieval.registry import cannot_write
+from retrieval.registry import cannot_write, size_of
 
 INCOMING, LEAVING = ".incoming-", ".leaving-"
 HELD = 16  # versions that a process counts as in use: those it asked for last; a library opens six at most
@@ -78,6 +78,14 @@ class Cache:
             with self._alone():
                 self._remove(self._root / upload)
 
+    def left(self) -> tuple[Path, ...]:
+        """What is on its way in or out, and whoever was at it is dead; none while somebody is at it."""
+        try:
+            with self._alone(fcntl.LOCK_NB):
+                return (*self._root.glob(f"{INCOMING}*"), *self._root.glob(f"{LEAVING}*"))
+        except (BlockingIOError, FileNotFoundError):
+            return ()
+
     def close(self) -> None:
         """Nothing is in use by this process any more."""
         with self._lock:
@@ -131,8 +139,7 @@ class Cache:
 
     def _make_room(self, size: int, kept: frozenset[str]) -> None:
         """Removes what was used longest ago until `size` more bytes stay within the limit and fit on the disk."""
-        for left in [*self._root.glob(f"{INCOMING}*"), *self._root.glob(f"{LEAVING}*")]:
-            shutil.rmtree(left, ignore_errors=True)  # whoever worked here held the lock that is ours now
+        self._clear()
         there = {path.name: size_of(path) for path in self._oldest_first()}
         total = sum(there.values()) + size
         for name, bytes in there.items():
@@ -146,6 +153,15 @@ class Cache:
                 f"No space for a version in {self._root}: {size / 1e6:.1f} MB are needed and {free / 1e6:.1f} MB are "
                 "free: make room there, or name another folder in registry.cache_dir."
             )
+
+    def clear(self) -> None:
+        """Remove what `left` finds."""
+        with suppress(BlockingIOError, FileNotFoundError), self._alone(fcntl.LOCK_NB):
+            self._clear()
+
+    def _clear(self) -> None:
+        for left in [*self._root.glob(f"{INCOMING}*"), *self._root.glob(f"{LEAVING}*")]:
+            shutil.rmtree(left, ignore_errors=True)  # whoever worked here held the lock that is ours now
 
     def _oldest_first(self) -> list[Path]:
         there = [path for path in self._root.iterdir() if (path / ".use").is_file() and path.name[0] != "."]
@@ -169,13 +185,8 @@ class Cache:
         shutil.rmtree(leaving, ignore_errors=True)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _alone(self, how: int = 0) -> Iterator[None]:
         """One process at a time takes in or removes; the kernel drops the lock of one that dies."""
         with (self._root / ".lock").open("ab") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            fcntl.flock(lock, fcntl.LOCK_EX | how)
             yield
-
-
-def size_of(folder: Path) -> int:
-    """Bytes of all files in a folder, at any depth."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())

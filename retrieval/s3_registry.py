@@ -11,14 +11,16 @@ that a move which did not see it is refused. Why that suffices: docs/adr/0060. H
 s3_versions.py.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 from domain.amending import DocumentChange
 from domain.errors import PointerMoved, StorageError
-from domain.releases import Decision, IndexVersion, Move, Rollout
+from domain.releases import Decision, IndexVersion, Leftover, Move, Rollout
 from domain.rollout import arriving, moved_meanwhile, unrecorded
+from retrieval import s3_leftovers
 from retrieval.s3_cache import Cache
 from retrieval.s3_objects import Objects
 from retrieval.s3_pointer import Pointer, S3Ledger
@@ -29,13 +31,22 @@ from retrieval.s3_versions import S3Versions
 
 class S3Registry:
     """The registry among `objects`. Versions are opened from folders below `cache_root`, which keeps `cache_bytes` of
-    them; large files travel in parts of `part` bytes.
+    them; large files travel in parts of `part` bytes. An upload without a sign of life for `abandoned_s` is a leftover.
     """
 
-    def __init__(self, objects: Objects, cache_root: Path, cache_bytes: int, part: int = PART) -> None:
+    def __init__(
+        self,
+        objects: Objects,
+        cache_root: Path,
+        cache_bytes: int,
+        part: int = PART,
+        abandoned_s: float = 86_400.0,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         self.objects = objects
+        self._cache, self._abandoned_s, self._clock = Cache(cache_root, cache_bytes), abandoned_s, clock
         self._ledger = S3Ledger(objects)
-        self._versions = S3Versions(objects, self._ledger, Transfer(objects, part), Cache(cache_root, cache_bytes))
+        self._versions = S3Versions(objects, self._ledger, Transfer(objects, part), self._cache)
         self._decisions: Numbered[Decision] = Numbered(objects, Decision)
         self._changes: Numbered[DocumentChange] = Numbered(objects, DocumentChange)
         self._tombstones: Changing[list[str]] = Changing(objects, "tombstones.json", list[str], [])
@@ -69,6 +80,19 @@ class S3Registry:
     def verify(self, version: str) -> None:
         """Raises StorageError naming the files that are not what was published, here or on S3."""
         self._versions.verify(version)
+
+    def check(self, version: str) -> None:
+        """As `verify`, but reads the manifest alone."""
+        self._versions.check(version)
+
+    def leftovers(self) -> tuple[Leftover, ...]:
+        """What killed uploads and removals left on S3, and killed downloads on this machine."""
+        there = s3_leftovers.found(self.objects, self._versions, self._abandoned_s, self._clock())
+        return (*s3_leftovers.in_cache(self._cache), *(leftover for leftover, _ in there))
+
+    def clear_leftovers(self) -> tuple[Leftover, ...]:
+        """Remove it; what was removed comes back."""
+        return s3_leftovers.clear(self.objects, self._versions, self._cache, self._abandoned_s, self._clock)
 
     # ------------------------------------------------------------------------------------------ decisions
 

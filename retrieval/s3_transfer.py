@@ -7,9 +7,9 @@ should be is that file. A download goes by the digests of the version's record; 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -35,12 +35,12 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """An upload in parts that was never completed. `bytes` of it arrived; times are the server's."""
+    """An upload in parts that was never completed. `bytes` of it arrived, and something `last` then, in server time."""
 
     key: str
     upload: str
     bytes: int
-    begun: Any  # datetime; boto3
+    last: datetime
 
 
 class Transfer:
@@ -178,8 +178,9 @@ def unfinished(objects: Objects, under: str) -> Iterator[Unfinished]:
             if not key.startswith(prefix):
                 continue
             listed = objects.client.get_paginator("list_parts").paginate(Bucket=objects.bucket, Key=key, UploadId=id)
-            size = sum(int(part["Size"]) for page in listed for part in page.get("Parts", ()))
-            yield Unfinished(key.removeprefix(beginning), id, size, upload["Initiated"])
+            parts = [part for page in listed for part in page.get("Parts", ())]
+            last = max((part["LastModified"] for part in parts), default=upload["Initiated"])
+            yield Unfinished(key.removeprefix(beginning), id, sum(int(part["Size"]) for part in parts), last)
     except (ClientError, BotoCoreError) as error:
         raise failed("list_multipart_uploads", objects.place(under), error) from error
 

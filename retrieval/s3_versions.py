@@ -6,9 +6,10 @@ belong to nobody for ever. The two things that must not happen at once - the poi
 leaves - are kept apart by turning the pointer (s3_pointer.py). Why that suffices: docs/adr/0060.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from uuid import uuid4
@@ -16,7 +17,7 @@ from uuid import uuid4
 from domain.errors import BadRequest, NotFound, StorageError
 from domain.releases import IndexVersion, Rollout
 from domain.rollout import check_removable
-from retrieval.fingerprint import MANIFEST, differing
+from retrieval.fingerprint import MANIFEST, check_seal, differing
 from retrieval.jsonrecords import damaged, decoded, encoded, plain
 from retrieval.registry import VERSION_FILE, checked_name
 from retrieval.s3_cache import Cache
@@ -25,7 +26,7 @@ from retrieval.s3_pointer import S3Ledger
 from retrieval.s3_records import TURNS, busy
 from retrieval.s3_transfer import File, Transfer, files_of, unfinished
 
-VERSIONS = "versions/"
+VERSIONS, FILES = "versions/", "files/"
 
 
 class Stage(StrEnum):
@@ -49,7 +50,7 @@ class Entry:
     @property
     def under(self) -> str:
         """What the keys of its files begin with."""
-        return f"files/{self.version.id}/{self.upload}/"
+        return f"{FILES}{self.version.id}/{self.upload}/"
 
     @property
     def bytes(self) -> int:
@@ -126,6 +127,9 @@ class S3Versions:
 
         Gone for everybody by one write; processes that have it open keep what they opened.
         """
+        if version in self.damaged():
+            self._remove_damaged(version)
+            return
         entry = self.existing(version)
         check_removable(version, self._ledger.read().rollout)
         there, etag = self._entry(_key(version))
@@ -138,6 +142,20 @@ class S3Versions:
         if there is not None and there.upload == entry.upload and there.stage is Stage.LEAVING:
             self._finish_leaving(there, etag)  # else somebody else was faster, and what is there now is another one
 
+    def _remove_damaged(self, version: str) -> None:
+        """The object goes; the files, whose upload it may have named, are then nobody's."""
+        there = self._ledger.read()
+        check_removable(version, there.rollout)
+        if not self._ledger.turn(there):
+            self._remove_damaged(version)
+            return
+        self._objects.delete(_key(version))
+
+    def check(self, version: str) -> None:
+        """Raises StorageError when the manifest of this machine's copy is not the one that was published."""
+        entry = self.existing(version)
+        check_seal(self.folder(version), _seal(entry))
+
     def verify(self, version: str) -> None:
         """Raises StorageError naming the files that are not what was published. Reads the whole copy of this machine,
         fetching it if need be, and looks whether S3 still has every file; a damaged copy is removed.
@@ -146,8 +164,7 @@ class S3Versions:
         there = {each.key: each.bytes for each in self._objects.listed(entry.under)}
         lost = sorted(n for n, file in entry.files.items() if there.get(f"{entry.under}{file.sha256}") != file.bytes)
         folder = self.folder(version)
-        seal = {MANIFEST: entry.files[MANIFEST].sha256} if MANIFEST in entry.files else {}
-        wrong = differing(folder, seal)
+        wrong = differing(folder, _seal(entry))
         if wrong:
             self._cache.drop(entry.upload)
             told = "; ".join(f"{name}: {why}" for name, why in sorted(wrong.items()))
@@ -186,6 +203,35 @@ class S3Versions:
             except StorageError as error:
                 wrong[key.removeprefix(VERSIONS).removesuffix(".json")] = str(error)
         return [entry for entry in found if self._is_there(entry)], wrong
+
+    def entries(self) -> Iterator[tuple[Entry, datetime]]:
+        """Every entry that can be read, at whatever stage, and when it was written; a version that is leaving and that
+        the pointer names is there.
+        """
+        for each in list(self._objects.listed(VERSIONS)):
+            with suppress(StorageError):
+                entry, _ = self._entry(each.key)
+                if entry is not None:
+                    there = self._is_there(entry)
+                    yield (replace(entry, stage=Stage.THERE) if there else entry), each.modified
+
+    def give_up(self, under: str) -> bool:
+        """Remove what lies below an upload that is no version, and the version's object that names it if one does.
+
+        False when it has become a version, or goes on, meanwhile.
+        """
+        key = _key(under.split("/")[1])
+        entry, etag = self._entry(key)
+        if entry is not None and entry.under == under:
+            if entry.stage is Stage.LEAVING:
+                with suppress(BadRequest):
+                    self._finish_leaving(entry, etag)
+                    return True
+                return False
+            if entry.stage is Stage.THERE or not self._objects.delete(key, etag):
+                return False
+        self.delete_files(under)
+        return True
 
     def existing(self, version: str, rollout: Rollout | None = None) -> Entry:
         """The entry of a version that is there. Raises NotFound, naming those there are."""
@@ -247,6 +293,11 @@ class S3Versions:
 
 def _named(rollout: Rollout) -> frozenset[str]:
     return frozenset(name for name in (rollout.stable, rollout.canary, rollout.previous) if name)
+
+
+def _seal(entry: Entry) -> dict[str, str]:
+    """The digest of the manifest, which has those of all other files."""
+    return {MANIFEST: entry.files[MANIFEST].sha256} if MANIFEST in entry.files else {}
 
 
 def _key(version: str) -> str:

@@ -14,7 +14,7 @@ from domain.errors import NotFound, TidegateError
 from domain.naming import Naming
 from domain.ports import Stages
 from domain.prompt import PromptPlan
-from domain.releases import Decision, IndexVersion, Move, Rollout
+from domain.releases import Decision, IndexVersion, Leftover, Move, Rollout
 from domain.types import (
     Chunk,
     Delta,
@@ -190,6 +190,21 @@ class NoOpRegistry:
 
     def verify(self, version: str) -> None:
         """There is nothing to be damaged."""
+
+    def check(self, version: str) -> None:
+        """There is nothing to be damaged."""
+
+    def damaged(self) -> Mapping[str, str]:
+        """None."""
+        return {}
+
+    def leftovers(self) -> tuple[Leftover, ...]:
+        """None."""
+        return ()
+
+    def clear_leftovers(self) -> tuple[Leftover, ...]:
+        """None."""
+        return ()
 
 
 def noop_service(stages: Stages, ready: Callable[[], Awaitable[Mapping[str, bool]]], telemetry: Telemetry) -> Service:

@@ -13,7 +13,7 @@ from domain.amending import DocumentChange
 from domain.errors import NotFound, StorageError, TidegateError
 from domain.evaluation import Evaluation
 from domain.prompt import PromptPlan
-from domain.releases import Decision, IndexVersion, Kept, Move, Observation, Rollout
+from domain.releases import Decision, IndexVersion, Kept, Leftover, Move, Observation, Rollout
 from domain.rollout import arriving, check_removable, moved_meanwhile, unrecorded
 from domain.types import (
     Ask,
@@ -248,12 +248,13 @@ class FakePairModel:
 
 
 class MemoryRegistry:
-    """An index registry without a disk. A version in `damaged` is no longer what was published; with `illegible`
-    the ledger cannot be read.
+    """An index registry without a disk. A version in `altered` is no longer what was published, of one in `spoilt`
+    nothing can be read; with `illegible` the ledger cannot be read.
     """
 
     def __init__(self) -> None:
-        self.damaged: set[str] = set()
+        self.altered: set[str] = set()
+        self.spoilt: set[str] = set()
         self.illegible = False
         self._versions: dict[str, tuple[IndexVersion, Path]] = {}
         self._decisions: dict[str, list[Decision]] = {}
@@ -266,6 +267,8 @@ class MemoryRegistry:
     def publish(self, staged: Path, version: IndexVersion) -> bool:
         if not version.id.isalnum():
             raise NotFound(f"'{version.id}' is no version name.", "version")
+        if version.id in self.spoilt:
+            raise StorageError(f"{version.id} is damaged: remove it.")
         with self._lock:
             new = version.id not in self._versions
             self._versions.setdefault(version.id, (version, staged))
@@ -277,8 +280,21 @@ class MemoryRegistry:
             raise NotFound(f"Index version '{version}' does not exist; there are: {there}.", "version")
         return self._versions[version][1]
 
+    def damaged(self) -> Mapping[str, str]:
+        return {version: f"{version} is damaged" for version in sorted(self.spoilt)}
+
+    def check(self, version: str) -> None:
+        self.verify(version)
+
+    def leftovers(self) -> tuple[Leftover, ...]:
+        return ()
+
+    def clear_leftovers(self) -> tuple[Leftover, ...]:
+        return ()
+
     def versions(self) -> tuple[IndexVersion, ...]:
-        return tuple(sorted((v for v, _ in self._versions.values()), key=lambda v: (v.built_at, v.id)))
+        there = (v for v, _ in self._versions.values() if v.id not in self.spoilt)
+        return tuple(sorted(there, key=lambda v: (v.built_at, v.id)))
 
     def record(self, decision: Decision) -> None:
         self.folder(decision.binding.version)
@@ -316,11 +332,12 @@ class MemoryRegistry:
             self.folder(version)
             check_removable(version, self.rollout())
             del self._versions[version]
-            self.damaged.discard(version)
+            self.altered.discard(version)
+            self.spoilt.discard(version)
 
     def verify(self, version: str) -> None:
         self.folder(version)
-        if version in self.damaged:
+        if version in self.altered:
             raise StorageError(f"Index version {version} is not what was published under that name.")
 
     def tombstones(self) -> frozenset[str]:

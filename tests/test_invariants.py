@@ -89,7 +89,7 @@ class Events(RuleBasedStateMachine):
         return id
 
     def damage(self, id: str) -> None:
-        self.registry.damaged.add(id)
+        self.registry.altered.add(id)
 
     def lose(self, id: str) -> None:
         self.registry.lose(id)

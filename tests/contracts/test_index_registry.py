@@ -305,7 +305,7 @@ def test_a_version_is_what_its_name_says_until_it_is_changed(registry: IndexRegi
     registry.publish(tmp_path / "genuine" / "versions" / built.id, built)
     registry.verify(built.id)
     if isinstance(registry, MemoryRegistry):
-        registry.damaged.add(built.id)
+        registry.altered.add(built.id)
     else:
         with (registry.folder(built.id) / "chunks.jsonl").open("ab") as file:
             file.write(b" ")
@@ -313,6 +313,56 @@ def test_a_version_is_what_its_name_says_until_it_is_changed(registry: IndexRegi
         registry.verify(built.id)
     with pytest.raises(NotFound):
         registry.verify(V1)
+
+
+def test_a_manifest_that_was_changed_is_seen_without_reading_the_rest(registry: IndexRegistry, tmp_path: Path) -> None:
+    built = genuine(tmp_path)
+    registry.publish(tmp_path / "genuine" / "versions" / built.id, built)
+    registry.check(built.id)
+    if isinstance(registry, MemoryRegistry):
+        registry.altered.add(built.id)
+    else:
+        path = registry.folder(built.id) / "manifest.json"
+        path.write_bytes(path.read_bytes().replace(b"chunks", b"chonks"))
+    with pytest.raises(StorageError, match=f"{built.id} is not what was published"):
+        registry.check(built.id)
+
+
+def spoil(registry: IndexRegistry, id: str) -> None:
+    """What is said of the version can no longer be read."""
+    if isinstance(registry, MemoryRegistry):
+        registry.spoilt.add(id)
+    elif isinstance(registry, S3Registry):
+        registry.objects.put(f"versions/{id}.json", b'{"stage"')
+    else:
+        (registry.folder(id) / "version.json").write_bytes(b'{"id"')
+
+
+def test_a_damaged_version_is_told_of_stands_in_nobodys_way_and_can_be_removed(
+    registry: IndexRegistry, tmp_path: Path
+) -> None:
+    publish(registry, tmp_path, V1, V2)
+    first = Rollout(stable=V2, revision=1)
+    spoil(registry, V1)
+    assert [there.id for there in registry.versions()] == [V2]
+    assert list(registry.damaged()) == [V1]
+    assert "damaged" in registry.damaged()[V1]
+    assert registry.publish(staged(tmp_path, V3), version(V3)) is True
+    registry.record(decision(V2))
+    registry.move(move(Rollout(), first))
+    with pytest.raises(StorageError, match="damaged"):
+        registry.publish(staged(tmp_path, "again"), version(V1))
+    registry.remove(V1)
+    assert registry.damaged() == {}
+    assert registry.publish(staged(tmp_path, "once more"), version(V1)) is True
+
+
+def test_a_registry_in_which_nothing_was_killed_has_no_leftovers(registry: IndexRegistry, tmp_path: Path) -> None:
+    assert registry.leftovers() == ()
+    publish(registry, tmp_path, V1, V2)
+    registry.remove(V1)
+    assert (registry.leftovers(), registry.clear_leftovers()) == ((), ())
+    assert [there.id for there in registry.versions()] == [V2]
 
 
 def genuine(tmp_path: Path) -> IndexVersion:

@@ -136,7 +136,7 @@ def test_a_decision_about_something_else_hides_none_about_this(house: House) -> 
 def test_what_was_tampered_with_never_moves_forward(house: House) -> None:
     house.promote("v1")
     house.canary("v2")
-    house.registry.damaged.add("v2")
+    house.registry.altered.add("v2")
     before = house.registry.rollout()
     for move in (
         lambda: house.releases.widen(0.5, "Zoë"),
@@ -218,7 +218,7 @@ def test_a_forced_move_that_is_refused_leaves_nothing_on_record(house: House) ->
     house.promote("v1")
     house.build("v2", "v3", "v4")
     house.canary("v5", 0.5)
-    house.registry.damaged.add("v4")
+    house.registry.altered.add("v4")
     before = house.registry.rollout()
     late = replace(before, revision=0)
     for refused, move in (
@@ -294,7 +294,7 @@ def test_leaving_a_canary_needs_nothing_but_the_pointer(house: House) -> None:
     house.promote("v1")
     house.canary("v2")
     house.registry.illegible = True
-    house.registry.damaged |= {"v1", "v2"}
+    house.registry.altered |= {"v1", "v2"}
     house.registry.lose("v1")
     house.registry.lose("v2")
     after = house.releases.roll_back("the watch", "worse", noticed_at="2026-01-31T12:00:01.500+00:00")
@@ -311,7 +311,7 @@ def test_the_previous_version_is_gone_back_to_although_the_ledger_is_damaged(hou
 
 def test_a_damaged_version_is_not_gone_back_to(house: House) -> None:
     house.promote("v1", "v2")
-    house.registry.damaged.add("v1")
+    house.registry.altered.add("v1")
     with pytest.raises(StorageError, match="v1 is not what was published"):
         house.releases.roll_back("Zoë", "wrong prices")
     assert house.registry.rollout().stable == "v2"

@@ -106,12 +106,17 @@ def test_a_damaged_decision_is_named_with_its_line(registry: FolderRegistry) -> 
         registry.decisions(V1)
 
 
+def damage(registry: FolderRegistry) -> None:
+    """Says what is wrong with the version, as whoever comes to it by name would."""
+    raise StorageError(registry.damaged()[V1])
+
+
 @pytest.mark.parametrize(
     ("name", "look"),
     [
         ("rollout.json", lambda registry: registry.rollout()),
         ("tombstones.json", lambda registry: registry.tombstones()),
-        (f"versions/{V1}/version.json", lambda registry: registry.versions()),
+        (f"versions/{V1}/version.json", damage),
     ],
 )
 @pytest.mark.parametrize("content", [b'{"sta', b'{"share": "much"}', b"\xff\x00"])
@@ -127,14 +132,16 @@ def test_a_version_without_its_description_is_damage_and_not_absence(registry: F
     (registry.root / "versions" / V1 / "version.json").unlink()
     folder = registry.root / "versions" / V1
     with pytest.raises(StorageError, match=f"is damaged .* restore it from a backup or remove all of {folder}"):
-        registry.versions()
+        damage(registry)
+    assert registry.folder(V1) == folder
 
 
 def test_a_description_of_another_version_is_damage(registry: FolderRegistry) -> None:
     path = registry.root / "versions" / V1 / "version.json"
     path.write_text(path.read_text().replace(V1, "v0000000000ff"))
     with pytest.raises(StorageError, match=r"version.json is damaged \(id: it describes v0000000000ff\)"):
-        registry.versions()
+        damage(registry)
+    assert registry.versions() == ()
 
 
 def test_a_damaged_version_can_be_removed_and_hides_no_other(registry: FolderRegistry, tmp_path: Path) -> None:

@@ -458,6 +458,6 @@ async def test_an_unknown_version_is_not_found() -> None:
 
 async def test_a_damaged_version_is_not_begun() -> None:
     house = House()
-    house.registry.damaged.add("v2")
+    house.registry.altered.add("v2")
     assert (await moved(house, "canary", {"version": "v2"})).status_code == 503
     assert house.registry.rollout().canary is None
