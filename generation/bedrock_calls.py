@@ -20,13 +20,10 @@ STAGE = "generate"
 T = TypeVar("T")
 
 
-def client_config(
-    connect_timeout_s: float, read_timeout_s: float, connections: int = 64, attempts: int = 1
-) -> Any:  # botocore
+def client_config(connect_timeout_s: float, read_timeout_s: float, connections: int = 64) -> Any:  # botocore
     """A botocore Config for the client to be passed in.
 
-    Its own retries are off where attempts are counted in one place (efforts.py); `attempts` above 1 is for calls that
-    nothing else repeats. `connections` bounds the calls in flight.
+    Its own retries are off: attempts are counted in one place (efforts.py). `connections` bounds the calls in flight.
     """
     from botocore.config import Config
 
@@ -34,7 +31,7 @@ def client_config(
         connect_timeout=connect_timeout_s,
         read_timeout=read_timeout_s,
         max_pool_connections=connections,
-        retries={"total_max_attempts": attempts, "mode": "standard"},
+        retries={"total_max_attempts": 1, "mode": "standard"},
     )
 
 

@@ -9,6 +9,7 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from time import monotonic
+from time import sleep as blocking_sleep
 from typing import TypeVar
 
 from domain.errors import StageFailed, StageTimeout, Throttled
@@ -63,20 +64,59 @@ async def begun(
         try:
             return await begin()
         except StageFailed as error:
-            if isinstance(error, Throttled):
-                pace.throttled(error.retry_after_s)
-            if attempt == effort.attempts or not error.retryable or isinstance(error, StageTimeout):
-                raise
-            backoff_s = min(effort.backoff_s * 2 ** (attempt - 1), effort.longest_backoff_s) * draw()
-            wait_s = max(backoff_s, error.retry_after_s or 0.0)
-            if wait_s >= deadline.left():
-                raise
-            await sleep(wait_s)
-    raise RuntimeError("An effort ended without an outcome: this is a bug in generation/efforts.py.")
+            await sleep(_wait_s(error, attempt, effort, deadline, pace, draw))
+    raise RuntimeError(ENDLESS)
+
+
+def tried(
+    call: Callable[[], T],
+    stage: str,
+    *,
+    model_id: str,
+    effort: Effort,
+    pace: Pace,
+    sleep: Callable[[float], None] = blocking_sleep,
+    clock: Callable[[], float] = monotonic,
+    draw: Callable[[], float] = random.random,
+) -> T:
+    """As `begun`, for a blocking call in a thread (embedding, reranking, a search); the deadline is its own."""
+    deadline = Deadline(effort.deadline_s, clock)
+    for attempt in range(1, effort.attempts + 1):
+        if wait_s := _turn_s(model_id, deadline, pace, stage):
+            sleep(wait_s)
+        try:
+            return call()
+        except StageFailed as error:
+            sleep(_wait_s(error, attempt, effort, deadline, pace, draw))
+    raise RuntimeError(ENDLESS)
+
+
+ENDLESS = "An effort ended without an outcome: this is a bug in generation/efforts.py."
+
+
+def _wait_s(
+    error: StageFailed, attempt: int, effort: Effort, deadline: Deadline, pace: Pace, draw: Callable[[], float]
+) -> float:
+    """The seconds after which another attempt is worth it. Raises the error where none is."""
+    if isinstance(error, Throttled):
+        pace.throttled(error.retry_after_s)
+    if attempt == effort.attempts or not error.retryable or isinstance(error, StageTimeout):
+        raise error
+    backoff_s = min(effort.backoff_s * 2 ** (attempt - 1), effort.longest_backoff_s) * draw()
+    wait_s: float = max(backoff_s, error.retry_after_s or 0.0)
+    if wait_s >= deadline.left():
+        raise error
+    return wait_s
 
 
 async def _place(model_id: str, deadline: Deadline, pace: Pace, stage: str, sleep: Sleep) -> None:
     """Waits for the model's pace. Raises Throttled when its turn comes after the deadline."""
+    if wait_s := _turn_s(model_id, deadline, pace, stage):
+        await sleep(wait_s)
+
+
+def _turn_s(model_id: str, deadline: Deadline, pace: Pace, stage: str) -> float:
+    """Takes the next place and gives the seconds until it. Raises Throttled when that comes after the deadline."""
     wait_s = pace.reserve(deadline.left())
     if wait_s > deadline.left():
         raise Throttled(
@@ -84,8 +124,7 @@ async def _place(model_id: str, deadline: Deadline, pace: Pace, stage: str, slee
             stage,
             wait_s,
         )
-    if wait_s:
-        await sleep(wait_s)
+    return wait_s
 
 
 def too_late(model_id: str, deadline: Deadline) -> StageTimeout:

@@ -1,7 +1,8 @@
 """Bedrock behind the ports of this ring: embeddings of Titan and Cohere, reranking, a Knowledge Base.
 
-Clients are made outside, with retries of their own off, and passed in. Messages never repeat the vendor's: they may
-hold accounts and keys. Writing answers is in generation/, which this ring does not know.
+Clients are made outside, with retries of their own off, and passed in. So is what makes a call again where that is
+worth it, and keeps the pace of a model that throttles: every call is made through such a `Trying`. Messages never
+repeat the vendor's: they may hold accounts and keys. Writing answers is in generation/, which this ring does not know.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,21 @@ from retrieval.dense import Vectors
 from retrieval.reranking import passage
 
 T = TypeVar("T")
+
+
+class Trying(Protocol):
+    """Makes a blocking call for a stage, again where that is worth it, and no faster than its model allows."""
+
+    def __call__(self, call: Callable[[], T], stage: str) -> T:
+        """What `call` returns. Raises StageFailed and its kinds."""
+        ...
+
+
+def once(call: Callable[[], T], stage: str) -> T:  # noqa: ARG001 - the port names it
+    """The Trying that calls once, at once."""
+    return call()
+
+
 TITAN_CHARS = 50_000  # the longest text that Titan takes; both models cut at 8,192 tokens or fewer
 COHERE_BATCH = 96
 QUERY_CHARS = 1_000  # of a knowledge base
@@ -36,8 +52,15 @@ class BedrockEmbedder:
 
     runtime = ""
 
-    def __init__(self, client: Any, model_id: str, dimensions: int, executor: Executor) -> None:  # boto3
-        self._client, self._model_id, self._executor = client, model_id, executor
+    def __init__(
+        self,
+        client: Any,  # boto3
+        model_id: str,
+        dimensions: int,
+        executor: Executor,
+        trying: Trying = once,
+    ) -> None:
+        self._client, self._model_id, self._executor, self._trying = client, model_id, executor, trying
         self.dimensions = dimensions
         self.tag = f"bedrock-{model_id}-{dimensions}"
 
@@ -88,7 +111,8 @@ class BedrockEmbedder:
 
     def _invoke(self, asked: dict[str, Any]) -> Any:  # the body of a reply
         body = json.dumps(asked)
-        reply = called(partial(self._client.invoke_model, modelId=self._model_id, body=body), self._model_id, "embed")
+        invoke = partial(self._client.invoke_model, modelId=self._model_id, body=body)
+        reply = self._trying(partial(called, invoke, self._model_id, "embed"), "embed")
         return json.loads(reply["body"].read())
 
 
@@ -97,8 +121,8 @@ class BedrockPairScorer:
 
     listwise = False
 
-    def __init__(self, client: Any, model_arn: str) -> None:  # boto3
-        self._client, self._model_arn = client, model_arn
+    def __init__(self, client: Any, model_arn: str, trying: Trying = once) -> None:  # boto3
+        self._client, self._model_arn, self._trying = client, model_arn, trying
         self.tag = f"bedrock-{model_arn.rpartition('/')[2]}"
 
     def score(self, query: str, hits: Sequence[Hit]) -> Sequence[float]:
@@ -117,9 +141,8 @@ class BedrockPairScorer:
             sources=sources,
             rerankingConfiguration={"type": "BEDROCK_RERANKING_MODEL", "bedrockRerankingConfiguration": model},
         )
-        found = {
-            result["index"]: float(result["relevanceScore"]) for result in called(asked, self.tag, "rerank")["results"]
-        }
+        reply = self._trying(partial(called, asked, self.tag, "rerank"), "rerank")
+        found = {result["index"]: float(result["relevanceScore"]) for result in reply["results"]}
         if found.keys() != set(range(len(hits))):
             raise StageFailed(f"Reranker {self.tag} scored {len(found)} of {len(hits)} hits: try again.", "rerank")
         return [found[i] for i in range(len(hits))]
@@ -133,8 +156,14 @@ class KnowledgeBaseRetriever:
     versions, so it answers for any, and `chunks` finds a chunk again by its document and the hash of its text.
     """
 
-    def __init__(self, client: Any, knowledge_base_id: str, executor: Executor) -> None:  # boto3
-        self._client, self._id, self._executor = client, knowledge_base_id, executor
+    def __init__(
+        self,
+        client: Any,
+        knowledge_base_id: str,
+        executor: Executor,
+        trying: Trying = once,  # boto3
+    ) -> None:
+        self._client, self._id, self._executor, self._trying = client, knowledge_base_id, executor, trying
 
     async def retrieve(self, query: Query, scope: Scope, version: str, n: int, mode: Mode = Mode.HYBRID) -> Retrieval:  # noqa: ARG002
         """At most `n` hits, 100 at most, best first, ties by chunk id. The vendor decides how it searches."""
@@ -170,7 +199,8 @@ class KnowledgeBaseRetriever:
             retrievalConfiguration={"vectorSearchConfiguration": search},
         )
         loop = asyncio.get_running_loop()
-        reply = await loop.run_in_executor(self._executor, called, asked, f"of knowledge base {self._id}", "retrieve")
+        once_asked = partial(called, asked, f"of knowledge base {self._id}", "retrieve")
+        reply: Any = await loop.run_in_executor(self._executor, partial(self._trying, once_asked, "retrieve"))
         read = [(_chunk(result), float(result.get("score", 0.0))) for result in reply["retrievalResults"]]
         return [(chunk, score) for chunk, score in read if scope.may_read(chunk.tenant, chunk.groups)]
 
@@ -200,11 +230,13 @@ def called(function: Callable[[], T], what: str, stage: str) -> T:
         return function()
     except vendor.ClientError as error:
         code = str(error.response.get("Error", {}).get("Code", "unknown"))
-        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        told = error.response.get("ResponseMetadata", {})
+        status, said = told.get("HTTPStatusCode", 0), told.get("HTTPHeaders", {}).get("retry-after", "")
+        wait_s = float(said) if said.replace(".", "", 1).isdigit() else None
         if status == 429 or "Throttl" in code:
-            raise Throttled(f"Model {what} is throttled ({code}): try again a little later.", stage) from error
+            raise Throttled(f"Model {what} is throttled ({code}): try again a little later.", stage, wait_s) from error
         if status >= 500 or status in (408, 424):
-            raise StageFailed(f"Model {what} failed ({code}): try again.", stage) from error
+            raise StageFailed(f"Model {what} failed ({code}): try again.", stage, wait_s) from error
         raise UpstreamDenied(
             f"Model {what} refuses the call ({code}): check credentials, region and id.", stage
         ) from error

@@ -1,25 +1,26 @@
 """Settings to clients of Bedrock, and to what is behind the ports of retrieval with them.
 
-The only file that makes clients of boto3. Region, address and time limits are those of `generation`. Embedding,
-reranking and searching repeat a call in the client, `generation.attempts` at most: nothing else calls them again.
-Writing and rewriting count their own attempts, and their client repeats nothing.
+The only file that makes clients of boto3. Region, address and time limits are those of `generation`. No client repeats
+a call: generation/efforts.py does, and all who ask one model in a process share its pace.
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from domain.costs import Prices
 from domain.errors import ConfigError
 from domain.ports import Embedder, IndexRegistry, PairScorer
+from retrieval.bedrock import Trying
 from retrieval.library import Library
-from tidegate.compose_generation import check_credentials
+from tidegate.compose_generation import check_credentials, paces
 from tidegate.settings import Settings
 
 MODELS, AGENTS = "bedrock-runtime", "bedrock-agent-runtime"
 AT_ONCE = 16  # calls in flight of one replica; Titan takes one text a call
 
 
-def bedrock_client(settings: Settings, service: str = MODELS, attempts: int = 1) -> Any:  # boto3
+def bedrock_client(settings: Settings, service: str = MODELS) -> Any:  # boto3
     """A client with our limits. Raises ConfigError when no region or no credentials are configured anywhere.
 
     `generation.endpoint_url` is the address of models. Reranking and knowledge bases have another one, which is the
@@ -37,7 +38,7 @@ def bedrock_client(settings: Settings, service: str = MODELS, attempts: int = 1)
         client = session.client(
             service,
             endpoint_url=chosen.endpoint_url if ours else None,
-            config=client_config(chosen.connect_timeout_s, chosen.read_timeout_s, attempts=attempts),
+            config=client_config(chosen.connect_timeout_s, chosen.read_timeout_s),
         )
     except NoRegionError as error:
         raise ConfigError("No cloud region is configured: set generation.region or AWS_DEFAULT_REGION.") from error
@@ -66,20 +67,30 @@ def make_bedrock_embedder(settings: Settings) -> Embedder:
     from retrieval.bedrock import BedrockEmbedder
 
     chosen = settings.embedding
-    client = bedrock_client(settings, MODELS, settings.generation.attempts)
+    client = bedrock_client(settings)
     model_id = chosen.model_id or ""  # settings refuse the backend without one
-    return BedrockEmbedder(client, model_id, chosen.dimensions, ThreadPoolExecutor(AT_ONCE, "embedder"))
+    threads = ThreadPoolExecutor(AT_ONCE, "embedder")
+    return BedrockEmbedder(client, model_id, chosen.dimensions, threads, make_trying(settings, model_id))
 
 
 def make_bedrock_scorer(settings: Settings) -> PairScorer:
     """The reranking model that Bedrock runs. Raises ConfigError as `bedrock_client`."""
     from retrieval.bedrock import BedrockPairScorer
 
-    client = bedrock_client(settings, AGENTS, settings.generation.attempts)
+    client = bedrock_client(settings, AGENTS)
     model = settings.rerank.model_id or ""  # settings refuse the backend without one
     if not model.startswith("arn:"):
         model = f"arn:{client.meta.partition}:bedrock:{client.meta.region_name}::foundation-model/{model}"
-    return BedrockPairScorer(client, model)
+    return BedrockPairScorer(client, model, make_trying(settings, model))
+
+
+def make_trying(settings: Settings, asked: str) -> Trying:
+    """What calls a model or a knowledge base again: as hard as for answers, at the pace of all who ask it."""
+    from generation.efforts import Effort, tried
+
+    chosen = settings.generation
+    effort = Effort(attempts=chosen.attempts, deadline_s=chosen.deadline_s)
+    return partial(tried, model_id=asked, effort=effort, pace=paces().of(asked))
 
 
 def make_knowledge_library(settings: Settings, registry: IndexRegistry) -> Library:
@@ -87,9 +98,9 @@ def make_knowledge_library(settings: Settings, registry: IndexRegistry) -> Libra
     from retrieval.bedrock import KnowledgeBaseRetriever
     from retrieval.knowledge_library import KnowledgeLibrary
 
-    client = bedrock_client(settings, AGENTS, settings.generation.attempts)
+    client, base = bedrock_client(settings, AGENTS), settings.retrieval.knowledge_base or ""
     executor = ThreadPoolExecutor(AT_ONCE, "knowledge-base")
-    retriever = KnowledgeBaseRetriever(client, settings.retrieval.knowledge_base or "", executor)
+    retriever = KnowledgeBaseRetriever(client, base, executor, make_trying(settings, base))
     return KnowledgeLibrary(retriever, registry, settings.canary.drill_ms / 1000)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from domain.errors import StageFailed, StageTimeout, Throttled, UpstreamDenied
-from generation.efforts import Deadline, Effort, begun
+from generation.efforts import Deadline, Effort, begun, tried
 from generation.pacing import Pace
 
 
@@ -87,3 +87,44 @@ async def test_a_place_after_the_deadline_is_a_refusal_that_says_when() -> None:
     with pytest.raises(Throttled, match="in 50 s") as caught:
         await model.tried(Effort(deadline_s=10.0), pace)
     assert (caught.value.retry_after_s, model.calls) == (50.0, 0)
+
+
+def test_a_blocking_call_is_tried_as_an_answer_is() -> None:
+    model = Model()
+    errors, waits = [failed(), Throttled("no", "embed", 3.0)], list[float]()
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        model.now += seconds
+
+    def call() -> str:
+        model.calls += 1
+        if errors:
+            raise errors.pop(0)
+        return "vector"
+
+    effort, pace = Effort(attempts=3, backoff_s=1.0), Pace(model.clock)
+    with_time = {"sleep": sleep, "clock": model.clock, "draw": lambda: 1.0}
+    assert tried(call, "embed", model_id="m", effort=effort, pace=pace, **with_time) == "vector"
+    assert (model.calls, waits) == (3, [1.0, 3.0])
+    errors[:] = [failed() for _ in range(9)]
+    with pytest.raises(StageFailed):
+        tried(call, "embed", model_id="m", effort=effort, pace=Pace(model.clock), **with_time)
+    assert model.calls == 6
+
+
+def test_a_blocking_call_waits_for_what_another_caller_of_its_model_was_refused() -> None:
+    now, waits = 0.0, list[float]()
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        waits.append(seconds)
+        now += seconds
+
+    pace = Pace(lambda: now)
+    pace.throttled(retry_after_s=4.0)  # by whoever else asks the same model
+    assert tried(str, "embed", model_id="m", effort=Effort(), pace=pace, sleep=sleep, clock=lambda: now) == ""
+    assert waits == [4.0]
+    pace.throttled(retry_after_s=500.0)
+    with pytest.raises(Throttled, match="500 s"):
+        tried(str, "rerank", model_id="m", effort=Effort(deadline_s=10.0), pace=pace, sleep=sleep, clock=lambda: now)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from domain.costs import Prices
-from domain.errors import ConfigError, IncompatibleIndex
+from domain.errors import ConfigError, IncompatibleIndex, Throttled
 from domain.types import Query, Scope
 from tests.bedrock_stub import BedrockStub, Passage, Reply
 from tests.fakes import chunk, hits
@@ -15,7 +15,9 @@ from tests.stubs.replies import Script
 from tests.tidegate.tiny import served, settings
 from tidegate import compose
 from tidegate.compose_bedrock import prices_of, rewriter_prices_of
+from tidegate.compose_generation import paces
 from tidegate.serve import check_opens
+from tidegate.settings import Settings
 
 TITAN = {"embedding__backend": "bedrock", "embedding__model_id": "amazon.titan-embed-text-v2:0"}
 RERANK = {"rerank__backend": "bedrock", "rerank__model_id": "cohere.rerank-v3-5:0"}
@@ -28,6 +30,7 @@ READER = Scope("harbour", frozenset({"public"}))
 def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[BedrockStub]:
     """A Bedrock on loopback, made-up credentials, and both addresses of the service."""
     told = {"doc_id": "gate", "tenant": "harbour", "groups": ["public"]}
+    paces.cache_clear()  # what one test was refused slows no other
     with BedrockStub(passages=[Passage("The sea gate closes at six metres.", told)]) as stub:
         for name, value in {
             "AWS_ACCESS_KEY_ID": "made-up-id",
@@ -54,6 +57,32 @@ def test_a_call_that_is_throttled_is_repeated_as_often_as_the_settings_say(tmp_p
     twice = settings(tmp_path, **TITAN, generation__attempts="2")
     assert compose.make_embedder(twice).embed_queries(["the sea gate"]).shape == (1, 256)
     assert len(stub.requests) == 2
+
+
+@pytest.mark.parametrize("chosen", [TITAN, RERANK, BASE], ids=["embedding", "rerank", "knowledge base"])
+async def test_all_who_ask_one_model_in_a_process_share_its_pace(
+    tmp_path: Path, stub: BedrockStub, chosen: dict[str, str]
+) -> None:
+    stub.script = Script([Reply(refuse=(429, "ThrottlingException"), retry_after="900")])
+    hurried = settings(served(tmp_path)[0], **chosen, generation__attempts="1", generation__deadline_s="5")
+    with pytest.raises(Throttled):
+        await _ask(hurried)
+    for _ in range(2):  # made anew, as for another replica of the process, or for a build beside it
+        with pytest.raises(Throttled, match=r"may be made in (900|89\d) s"):
+            await _ask(hurried)
+    assert len(stub.requests) == 1, "nobody asked before the time was over"
+
+
+async def _ask(of: Settings) -> None:
+    """One call of what Bedrock does with these settings, by something that was just made."""
+    if of.embedding.backend == "bedrock":
+        compose.make_embedder(of).embed_queries(["the sea gate"])
+    elif of.rerank.backend == "bedrock":
+        await compose.make_reranker(of).rerank(Query("sea gate"), hits(chunk("a#0", "blue glaze")))
+    else:
+        library = compose.make_library(of)
+        await library.refresh()
+        await library.retrieve(Query("when does the sea gate close"), READER, "any", 5)
 
 
 def test_a_version_of_another_encoder_is_refused_before_it_is_served(tmp_path: Path, stub: BedrockStub) -> None:
