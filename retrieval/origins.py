@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from hashlib import file_digest
 from typing import Protocol
 
+from domain.ingestion import FileOutcome
 from retrieval.documents import Corpus
-from retrieval.reading import FileOutcome, Source
+from retrieval.reading import Source
 
 SETTLED_S = 2.0  # a file changed later than this before it was looked at may change again within one tick of its clock
 

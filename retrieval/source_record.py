@@ -5,16 +5,16 @@ read again and the version is the same. One file per source, replaced whole: a h
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from domain.ingestion import FileOutcome, FileStatus
 from retrieval.jsonrecords import read, replace_file
-from retrieval.reading import FileOutcome, Reading
-from retrieval.records import FileStatus
+from retrieval.reading import Reading
 from retrieval.work import CutDocument
 
 FORMAT = 1
@@ -55,7 +55,7 @@ class SourceRecord:
     """A source as it was when `version` was made of it.
 
     `how` stands for everything beside the files that decides what they come to: under another one nothing known of a
-    file counts.
+    file counts. `options` are what else was said when it was named.
     """
 
     source: str
@@ -63,6 +63,7 @@ class SourceRecord:
     at: str
     how: str
     files: Mapping[str, FileRecord]
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def documents(self) -> dict[str, str]:
         """Every document id, with the name of its file."""
@@ -82,6 +83,7 @@ def write_record(folder: Path, record: SourceRecord) -> None:
         "version": record.version,
         "at": record.at,
         "how": record.how,
+        "options": dict(record.options),
         "files": len(record.files),
     }
     lines = [orjson.dumps(head), *(orjson.dumps(_plain(file)) for file in record.files.values())]
@@ -113,7 +115,7 @@ def _decoded(content: bytes, source: str | None = None) -> SourceRecord | None:
             return None
         files = {file.name: file for file in map(_file, lines)}
         named = head["source"] if source is None else source
-        return SourceRecord(named, head["version"], head["at"], head["how"], files)
+        return SourceRecord(named, head["version"], head["at"], head["how"], files, head["options"])
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 

@@ -11,13 +11,13 @@ from hashlib import sha256
 from pathlib import Path
 
 from domain.errors import StageFailed
+from domain.ingestion import FileOutcome, FileStatus
 from domain.ports import Embedder
 from domain.types import Document
 from retrieval.documents import Corpus
 from retrieval.kept_documents import KeptDocuments
 from retrieval.origins import UNKNOWN, Mark, Origin
-from retrieval.reading import FileOutcome, Reading, Source
-from retrieval.records import FileStatus
+from retrieval.reading import Reading, Source
 from retrieval.source_record import FileRecord, SourceRecord
 from retrieval.vectors import Vectors
 from retrieval.work import CutDocument, Cutting, Here, Spans, cut
@@ -71,6 +71,8 @@ def look(
 
 
 def _seen(source: Source, origin: Origin, known: FileRecord | None, now_s: float, trust: bool) -> Seen:
+    if known is not None and known.failed:  # it may have been the machine's fault, or the file's server
+        known = None
     try:
         mark = _beside(source, origin.mark(source, now_s))
         if known and trust and (mark.size, mark.stamp) == (known.size, known.stamp):

@@ -6,9 +6,9 @@ and what has gone, retrieval/syncing.py.
 
 import fcntl
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, requires
 from importlib.metadata import version as installed
@@ -47,7 +47,9 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """What a sync came to. `built` is None when nothing had changed, and `version` is the one there was."""
+    """What a sync came to. `built` is None when nothing was read, and `version` is the one there was; `parent` is the
+    one that was synced before, or the newest there was.
+    """
 
     version: "IndexVersion"
     parent: str | None
@@ -57,6 +59,12 @@ class Synced:
     hidden: tuple[str, ...] = ()  # documents that are gone from every version now
     restored: tuple[str, ...] = ()  # documents that came back
     forgotten: tuple[str, ...] = ()  # documents of the source that somebody forgot, and that stay so
+
+    @property
+    def changed(self) -> bool:
+        """False when the source still is what the version of the last time was made of."""
+        before = self.look.before
+        return self.built is not None and (before is None or before.version != self.version.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +98,14 @@ class OpenSource:
     name: str
     how: str
     work: "SyncWork"
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def remember(self, version: str) -> None:
         """Keep what every file came to, for the next time. A record that cannot be kept costs time, and is told."""
         from retrieval.registry import cannot_write
         from retrieval.source_record import SourceRecord, write_record
 
-        record = SourceRecord(self.name, version, stamp(utc_now()), self.how, self.work.files)
+        record = SourceRecord(self.name, version, stamp(utc_now()), self.how, self.work.files, self.options)
         try:
             write_record(records_folder(self.settings), record)
         except OSError as error:
@@ -108,14 +117,18 @@ def records_folder(settings: "Settings") -> Path:
     return settings.data_dir / "sources"
 
 
-def whole_source(settings: "Settings", documents: "Corpus", embedder: "Embedder") -> OpenSource:
+def whole_source(
+    settings: "Settings", documents: "Corpus", embedder: "Embedder", options: Mapping[str, str] | None = None
+) -> OpenSource:
     """Everything of a corpus, to be read whatever was known of it."""
     from retrieval.origins import FolderOrigin
     from retrieval.syncing import SyncWork, look
 
     origin = FolderOrigin(documents)
     seen = look([origin], None, time.time())
-    return OpenSource(settings, origin.name, how_read(settings, documents), SyncWork(embedder, seen, None))
+    return OpenSource(
+        settings, origin.name, how_read(settings, documents), SyncWork(embedder, seen, None), options or {}
+    )
 
 
 def how_read(settings: "Settings", documents: "Corpus") -> str:
@@ -184,6 +197,7 @@ def sync_version(
     report: Report,
     *,
     full: bool = False,
+    options: Mapping[str, str] | None = None,
 ) -> Synced:
     """The version of what the origins hold now; the first names the source, and `documents` says how it is read.
 
@@ -217,7 +231,7 @@ def sync_version(
         done.append(_amended(registry, seen, work, pruning, name))
 
     embedder = make_embedder(settings)
-    source = OpenSource(settings, name, how, SyncWork(embedder, seen, kept, read_all))
+    source = OpenSource(settings, name, how, SyncWork(embedder, seen, kept, read_all), options or {})
     parent = version.id if version is not None else next((v.id for v in reversed(registry.versions())), None)
     built = built_from(settings, documents, embedder, source.work, parent, report)
     source.remember(built.version.id)
@@ -283,10 +297,3 @@ def _hidden_by_syncs(registry: "IndexRegistry") -> frozenset[str]:
         if change.verb in (Amendment.FORGET, Amendment.RESTORE):
             last |= dict.fromkeys(change.doc_ids, change.verb is Amendment.FORGET and change.who == SYNC)
     return frozenset(doc_id for doc_id, ours in last.items() if ours)
-
-
-def existing(folder: Path) -> Path:
-    """The folder of a source. Raises CorpusError when there is none."""
-    if not folder.exists():
-        raise CorpusError(f"{folder} does not exist: name a folder of documents, or s3://BUCKET/PREFIX.")
-    return folder
