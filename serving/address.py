@@ -1,6 +1,7 @@
 """Is this address free, and if not, whose is it? Asked before anything starts: Ray Serve shares a port in silence."""
 
 import socket
+from ipaddress import ip_address
 from pathlib import Path
 
 from domain.errors import AddressTaken, ConfigError
@@ -23,6 +24,15 @@ def check_free(host: str, port: int) -> None:
             raise AddressTaken(
                 f"Port {port} on {host} is taken{f' by {owner}' if owner else ''}: stop it, or choose another port."
             ) from error
+
+
+def is_loopback(host: str) -> bool:
+    """True when only this machine reaches an address; a name is asked for its addresses, all of which must be."""
+    try:
+        found = {str(each[4][0]) for each in socket.getaddrinfo(host, None)}
+        return bool(found) and all(ip_address(address.partition("%")[0]).is_loopback for address in found)
+    except (OSError, ValueError):
+        return False
 
 
 def free_port(host: str = "127.0.0.1") -> int:

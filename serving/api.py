@@ -23,6 +23,7 @@ from domain.ports import TraceSink
 from domain.searching import search
 from domain.types import Ask, Done, Event, Failed, Mode, Query, Scope, Trace
 from serving import schemas, wire
+from serving.auth import Right
 from serving.documents_http import document_routes
 from serving.edge import Edge, json_response, log, read_body, unless_gone
 from serving.feedback import Feedback
@@ -96,7 +97,7 @@ class _Api:
     async def answers(self, request: Request) -> Response:
         """One question answered, as one JSON body or as a stream of events."""
         service, started = self.service, self.service.clock()
-        scope = service.authenticate(request.headers)
+        scope = service.authenticate(request.headers, Right.ASK)
         body = schemas.read_answer(
             await read_body(request, service.limits), service.limits, service.rules.max_question_chars
         )
@@ -185,7 +186,7 @@ class _Api:
     async def search(self, request: Request) -> Response:
         """Hits without an answer. Nothing degrades here: what was asked for and failed is a failure."""
         service, started = self.service, self.service.clock()
-        scope = service.authenticate(request.headers)
+        scope = service.authenticate(request.headers, Right.SEARCH)
         body = schemas.read_search(
             await read_body(request, service.limits), service.limits, service.rules.max_question_chars
         )

@@ -1,13 +1,15 @@
 """Who is asking: from the headers of a request to a Scope, or a refusal. There is no third outcome.
 
-Two ways for readers: `open_to` lets everybody in as one configured reader; `TrustedHeaders` believes a proxy that has
-already authenticated the person. Whatever is absent, empty or said twice is denied, never read as "may see
-everything". Whoever moves the pointer shows a key of their own, which no browser sends by itself.
+Three ways for readers: `OpenTo` lets everybody in as one configured reader; `TrustedHeaders` believes a proxy that has
+already authenticated the person; a KeyRing (keyring.py) knows them by their keys. Whatever is absent, empty or said
+twice is denied, never read as "may see everything". Whoever moves the pointer shows a key of their own, which no
+browser sends by itself.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from hmac import compare_digest
+from typing import Protocol
 
 from starlette.datastructures import Headers
 
@@ -18,7 +20,22 @@ TENANT = "X-Tidegate-Tenant"
 GROUPS = "X-Tidegate-Groups"
 BLANKS = " \t"  # what HTTP allows around a value; any other blank is part of a name
 
-Authenticate = Callable[[Headers], Scope]
+
+class Right(StrEnum):
+    """What a reader asks to do. Only a way of authenticating that knows rights looks at it."""
+
+    ANY = "any"
+    ASK = "ask"
+    SEARCH = "search"
+    ADMIN = "admin"
+
+
+class Authenticate(Protocol):
+    """From the headers of a request to the reader it is of, who may do what he asks to do."""
+
+    def __call__(self, headers: Headers, right: Right = Right.ANY, /) -> Scope:
+        """The reader. Raises Unauthenticated when nobody can tell who it is, Forbidden when he may not do this."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +44,7 @@ class OpenTo:
 
     scope: Scope
 
-    def __call__(self, _: Headers) -> Scope:
+    def __call__(self, _: Headers, _right: Right = Right.ANY, /) -> Scope:
         """The configured scope, whatever the request says about itself."""
         return self.scope
 
@@ -42,7 +59,7 @@ class TrustedHeaders:
 
     tenants: frozenset[str] | None = None
 
-    def __call__(self, headers: Headers) -> Scope:
+    def __call__(self, headers: Headers, _right: Right = Right.ANY, /) -> Scope:
         """The scope the proxy vouches for. Raises Unauthenticated when it does not say exactly one."""
         tenant = _only(headers, TENANT)
         groups = frozenset(name for part in _only(headers, GROUPS).split(",") if (name := part.strip(BLANKS)))

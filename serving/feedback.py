@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from domain.releases import FEEDBACK, Observation, Rollout
 from serving import schemas
+from serving.auth import Right
 from serving.edge import json_response, read_body
 from serving.observing import NEITHER, Observer
 from serving.pointer import Pointer
@@ -30,7 +31,7 @@ class Feedback:
     async def give(self, request: Request) -> Response:
         """202, whether there is a canary to weigh or not."""
         service = self._service
-        service.authenticate(request.headers)
+        service.authenticate(request.headers, Right.ASK)
         body = schemas.read_feedback(await read_body(request, service.limits), service.limits)
         if self._first(body.trace_id):
             service.telemetry.add(COUNTED, 1, str(body.helpful).lower())

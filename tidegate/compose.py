@@ -5,6 +5,7 @@ imports nothing heavy and its functions travel by name. To add a back end, add i
 is compose_graph.py; what watches and moves versions is compose_releases.py; clients of Bedrock are compose_bedrock.py.
 """
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -13,17 +14,20 @@ from typing import Any
 
 from domain.errors import ConfigError
 from domain.naming import Naming
-from domain.ports import Embedder, Generator, PairScorer, Reranker, Rewriter, Stages
+from domain.ports import Embedder, Generator, IndexRegistry, PairScorer, Reranker, Rewriter, Stages
 from domain.types import OnUnsupported, Rules, Scope
 from retrieval.index import HybridIndex
 from retrieval.library import Library
 from retrieval.registry import FolderRegistry
 from retrieval.tokenizing import Tokenizer
+from serving.address import is_loopback
 from serving.auth import Authenticate, OpenTo, TrustedHeaders
 from serving.deployments.gateway import Ready
+from serving.keyring import KeyRing, read_keys
 from serving.schemas import Limits
 from serving.service import Service, always_ready
 from serving.telemetry import Silent, Telemetry
+from tidegate.api_keys import key_file
 from tidegate.compose_bedrock import (
     AT_ONCE,
     bedrock_client,
@@ -42,9 +46,13 @@ from tidegate.suggestions import offered
 # ---------------------------------------------------------------------------------------------- records
 
 
-def make_registry(settings: Settings) -> FolderRegistry:
-    """Versions, decisions and the pointer, below the data folder."""
-    return FolderRegistry(settings.data_dir / "registry")
+def make_registry(settings: Settings) -> IndexRegistry:
+    """Versions, decisions and the pointer, below the data folder or in a bucket."""
+    if settings.registry.url is None:
+        return FolderRegistry(settings.data_dir / "registry")
+    from tidegate.compose_registry import make_s3_registry
+
+    return make_s3_registry(settings)
 
 
 def anonymous(settings: Settings) -> Scope:
@@ -110,6 +118,7 @@ def open_folder(settings: Settings, embedder: Embedder, folder: Path) -> HybridI
         dense=chosen.dense,
         nprobe=chosen.nprobe,
         ef_search=chosen.ef_search,
+        exact_bytes=chosen.exact_mb << 20,
         fusion=chosen.fusion,
         dense_share=chosen.dense_share,
         rrf_k=chosen.rrf_k,
@@ -208,7 +217,22 @@ def check_startable(settings: Settings) -> None:
     if settings.generation.hosted:
         check_hosted(settings)
     check_bedrock(settings)
+    check_access(settings)
     make_naming(settings)
+
+
+def check_access(settings: Settings) -> None:
+    """Raises ConfigError for a service open to a network without keys, or by keys of which there are none."""
+    access, host = settings.access, settings.serving.host
+    if access.mode == "open" and not access.open_to_network and not is_loopback(host):
+        raise ConfigError(
+            f"serving.host {host} can be reached from other machines, and access.mode open lets everybody read: set "
+            "access.mode to keys or header, serving.host to 127.0.0.1, or access.open_to_network to true."
+        )
+    if access.mode == "keys" and not read_keys(key_file(settings)):
+        raise ConfigError(
+            f"access.mode is keys and {key_file(settings)} has none: `tidegate keys add NAME --groups GROUP` makes one."
+        )
 
 
 # ---------------------------------------------------------------------------------------------- policies
@@ -256,7 +280,12 @@ def make_naming(settings: Settings) -> Naming:
 
 def make_authenticate(settings: Settings) -> Authenticate:
     """Who a request is, by the configured mode."""
-    return OpenTo(anonymous(settings)) if settings.access.mode == "open" else TrustedHeaders()
+    modes: dict[str, Callable[[], Authenticate]] = {
+        "open": lambda: OpenTo(anonymous(settings)),
+        "header": TrustedHeaders,
+        "keys": lambda: KeyRing(key_file(settings)),
+    }
+    return modes[settings.access.mode]()
 
 
 # ---------------------------------------------------------------------------------------------- the service
@@ -264,12 +293,14 @@ def make_authenticate(settings: Settings) -> Authenticate:
 
 def make_service(settings: Settings, stages: Stages, ready: Ready, telemetry: Telemetry) -> Service:
     """What the HTTP surface needs, around stages wherever they are."""
+    authenticate = make_authenticate(settings)
     return Service(
         stages=stages,
         rules=make_rules(settings),
         naming=make_naming(settings),
         registry=make_registry(settings),
-        authenticate=make_authenticate(settings),
+        authenticate=authenticate,
+        admin_of=authenticate.admin_of if isinstance(authenticate, KeyRing) else None,
         limits=Limits(max_body_bytes=settings.serving.max_body_bytes, max_k=settings.retrieval.max_k),
         ready=ready,
         telemetry=telemetry,

@@ -17,7 +17,7 @@ from tidegate.section import Section
 # who may read those that do not say it is fixed when a version is built, and the version's name stands for it.
 NOT_SERVED = frozenset(
     {"sessions.store", "sessions.url", "sessions.keep_hours", "sessions.max_kept",
-     "data_dir", "chunking", "access.default_groups", "embedding.threads", "embedding.device",
+     "data_dir", "registry", "ingestion", "chunking", "access.default_groups", "embedding.threads", "embedding.device",
      "embedding.query_cache", "rerank.device", "retrieval.shards", "rerank.threads", "rerank.batch_tokens",
      "serving.host", "serving.port", "serving.haproxy", "serving.max_body_bytes",
      "serving.stages", "costs", "evaluation", "judge", "tracking", "canary", "access.admin_key_file", "sample"}

@@ -17,7 +17,9 @@ from tidegate.settings_citations import Citations
 from tidegate.settings_costs import Costs
 from tidegate.settings_embedding import Embedding
 from tidegate.settings_generation import Generation, Rewriting
+from tidegate.settings_ingestion import Ingestion
 from tidegate.settings_judge import Judge
+from tidegate.settings_registry import Registry
 from tidegate.settings_release import Canary, Evaluation, Tracking
 from tidegate.settings_rerank import Rerank
 from tidegate.settings_seeking import Seeking
@@ -30,9 +32,15 @@ KnowledgeBaseId = Annotated[str, StringConstraints(pattern=r"^[0-9a-zA-Z]{10}$")
 class Access(Section):
     """Who may read what."""
 
-    mode: Literal["open", "header"] = Field(
+    mode: Literal["open", "header", "keys"] = Field(
         default="open",
-        description="open: every caller is `anonymous`; header: identity comes from the proxy's headers.",
+        description="open: every caller is `anonymous`; header: a proxy's headers say who; keys: `tidegate keys add`.",
+    )
+    keys_file: Folder | None = Field(
+        default=None, description="File of the keys. Absent: keys.json in data_dir, made by the first key."
+    )
+    open_to_network: bool = Field(
+        default=False, description="With mode open, serve on an address that other machines can reach."
     )
     tenant: Name = Field(
         default="harbour", description="Tenant of an anonymous caller, and of documents that name none."
@@ -52,9 +60,9 @@ class Access(Section):
 class Chunking(Section):
     """How documents become passages. Part of an index version: a change needs a new build."""
 
-    strategy: Literal["heading", "fixed", "sentence", "paragraph", "whole"] = Field(
-        default="heading", description="Where passages may begin and end."
-    )
+    strategy: Literal[
+        "heading", "fixed", "sentence", "paragraph", "semantic", "contextual", "hierarchical", "whole"
+    ] = Field(default="heading", description="Where passages may begin and end, and what of them is searched.")
     tokens: int = Field(default=200, ge=8, le=8192, description="Size a passage aims for, in estimated tokens.")
     overlap: int = Field(
         default=0, ge=0, le=4096, description="Tokens repeated from the passage before; below `tokens`."
@@ -78,6 +86,12 @@ class Retrieval(Section):
     nprobe: int = Field(default=256, ge=1, le=65_536, description="Lists that arm ivf looks into.")
     ef_search: int = Field(
         default=64, ge=1, le=10_000, description="Chunks that arm hnsw chooses from; more find more and take longer."
+    )
+    exact_mb: int = Field(
+        default=64,
+        ge=0,
+        le=1_000_000,
+        description="A reader who sees at most so many MiB of vectors is searched exactly, whatever others have.",
     )
     fusion: Literal["convex", "rrf", "weighted", "dense", "lexical"] = Field(
         default="convex", description="How the two arms become one ranking."
@@ -217,7 +231,9 @@ class Settings(Section):
     """Everything. Paths in a loaded object are absolute; see loading.py for what they are relative to."""
 
     data_dir: Folder = Field(default=Path(".tidegate"), description="Folder of versions and records.")
+    registry: Registry = Registry()
     access: Access = Access()
+    ingestion: Ingestion = Ingestion()
     chunking: Chunking = Chunking()
     embedding: Embedding = Embedding()
     retrieval: Retrieval = Retrieval()
