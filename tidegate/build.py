@@ -16,11 +16,11 @@ from tidegate.progress import Report, progress
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from domain.ingestion import FileOutcome
     from domain.ports import Embedder
     from domain.releases import Decision, Move
     from retrieval.building import BuildReport
     from retrieval.documents import Corpus
-    from retrieval.reading import FileOutcome
     from retrieval.work import Workers
     from tidegate.settings import Settings
 
@@ -157,7 +157,7 @@ def build_version(
             return built_from(settings, documents, embedder, work, parent, report)
         from tidegate.syncing import whole_source
 
-        source = whole_source(settings, documents, embedder)
+        source = whole_source(settings, documents, embedder, {"format": format, "groups": groups})
         built = built_from(settings, documents, embedder, source.work, parent, report)
         source.remember(built.version.id)
         return built
@@ -166,11 +166,12 @@ def build_version(
 def corpus_of(settings: "Settings", corpus: Path, format: str, groups: str) -> "Corpus":
     """The documents at a path, with the readers of those that name none."""
     from retrieval.documents import Corpus, collection_file
+    from tidegate.compose_ingestion import limits_of
 
     named = frozenset(name.strip() for name in groups.split(",") if name.strip())
     passages = collection_file(corpus, format) is not None
     default = named or frozenset(settings.access.groups if passages else settings.access.default_groups)
-    return Corpus(corpus, format, default, settings.access.tenant)
+    return Corpus(corpus, format, default, settings.access.tenant, limits_of(settings))
 
 
 def built_from(
@@ -186,12 +187,13 @@ def built_from(
     from retrieval.dense_choice import part
     from retrieval.documents import collection_file
     from tidegate.compose import make_registry, make_tokenizer
+    from tidegate.compose_ingestion import make_outcomes
 
     chosen = settings.chunking
     is_default_size = chosen.tokens == type(chosen).model_fields["tokens"].default
     passages = collection_file(documents.root, documents.format) is not None
     try:
-        return build_index(
+        built = build_index(
             documents,
             embedder=embedder,
             registry=make_registry(settings),
@@ -208,6 +210,8 @@ def built_from(
     except CorpusError:
         tell(documents.outcomes)
         raise
+    make_outcomes(settings).write(built.version.id, built.outcomes)
+    return built
 
 
 def _workers(settings: "Settings", embedder: "Embedder", where: OfRay, stack: ExitStack, report: Report) -> "Workers":
@@ -221,8 +225,9 @@ def _workers(settings: "Settings", embedder: "Embedder", where: OfRay, stack: Ex
 
 def tell(outcomes: "Sequence[FileOutcome]") -> None:
     """Say of every file or record that was left out or needs a look why that is; of many, the worst first."""
-    worst_first = ("failed", "skipped", "warning")
-    remarkable = sorted((o for o in outcomes if o.status in worst_first), key=lambda o: worst_first.index(o.status))
+    from domain.ingestion import worst_first
+
+    remarkable = worst_first(outcomes)
     for outcome in remarkable[:TOLD]:
         note(f"{outcome.path}: {outcome.status} ({outcome.code}): {outcome.reason}")
     if len(remarkable) > TOLD:
@@ -232,23 +237,28 @@ def tell(outcomes: "Sequence[FileOutcome]") -> None:
 
 
 def _as_json(built: "BuildReport") -> dict[str, object]:
-    from collections import Counter
     from dataclasses import asdict
 
+    from domain.ingestion import counted
+
+    files = counted(built.outcomes)
     return {
         "version": asdict(built.version),
         "new": built.new,
         "embedded": built.embedded,
         "reused_vectors": built.reused_vectors,
-        "files": dict(Counter(outcome.status for outcome in built.outcomes)),
+        "files": asdict(files) | {"total": files.total},
         "outcomes": [asdict(outcome) for outcome in built.outcomes if outcome.status != "indexed"],
     }
 
 
 def _as_line(built: "BuildReport") -> str:
-    from collections import Counter
+    from domain.ingestion import counted
 
-    v, counts = built.version, Counter(outcome.status for outcome in built.outcomes)
+    v, counts = built.version, counted(built.outcomes)
     fresh = f"{built.embedded} embedded, {built.reused_vectors} re-used" if built.new else "was there already"
-    files = ", ".join(f"{n} {status}" for status, n in sorted(counts.items()))
-    return f"{v.id}  {v.documents} documents, {v.chunks} chunks ({fresh}); files: {files}"
+    kinds = (("indexed", counts.indexed), ("with a warning", counts.warning), ("skipped", counts.skipped))
+    told = [f"{n} {kind}" for kind, n in (*kinds, ("failed", counts.failed)) if n]
+    records = f", {counts.records} records left out" if counts.records else ""
+    files = f"files: {', '.join(told)} ({counts.total} in all{records})"
+    return f"{v.id}  {v.documents} documents, {v.chunks} chunks ({fresh}); {files}"

@@ -56,11 +56,14 @@ def _about(settings: "Settings") -> dict[str, list[Path]]:
     """The folders about each version: what was observed live, what was measured, the shards that were cut of it."""
     from retrieval.sharding import folders as shard_folders
     from tidegate import evaluations
+    from tidegate.compose_ingestion import make_outcomes
     from tidegate.compose_releases import make_observations
     from tidegate.compose_shards import shards_root
 
     about = make_observations(settings).folders()
     for version, folder in evaluations.folders(settings).items():
+        about.setdefault(version, []).append(folder)
+    for version, folder in make_outcomes(settings).folders().items():
         about.setdefault(version, []).append(folder)
     for version, folder in shard_folders(shards_root(settings)).items():
         about.setdefault(version, []).append(folder)

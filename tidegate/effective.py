@@ -20,7 +20,8 @@ NOT_SERVED = frozenset(
      "data_dir", "registry", "ingestion", "chunking", "access.default_groups", "embedding.threads", "embedding.device",
      "embedding.query_cache", "rerank.device", "retrieval.shards", "rerank.threads", "rerank.batch_tokens",
      "serving.host", "serving.port", "serving.haproxy", "serving.max_body_bytes",
-     "serving.stages", "costs", "evaluation", "judge", "tracking", "canary", "access.admin_key_file", "sample"}
+     "serving.stages", "costs", "evaluation", "judge", "tracking", "canary", "sample",
+     "access.rules", "access.admin_key_file", "access.keys_file", "access.open_to_network"}
 )  # fmt: skip
 
 

@@ -47,7 +47,7 @@ def test_a_build_as_json_is_one_document(here: Path, capsys: Capture) -> None:
     corpus = write_corpus(here / "corpus", {**FILES, "blank.txt": " \t\n"})
     assert main(["build", str(corpus), "--json", *sets(here / "data")]) == 0
     built = json.loads(capsys.readouterr().out)
-    assert built["files"] == {"indexed": 3, "skipped": 1}
+    assert built["files"] == {"indexed": 3, "warning": 0, "skipped": 1, "failed": 0, "records": 0, "total": 4}
     assert [(o["path"], o["code"]) for o in built["outcomes"]] == [("blank.txt", "blank")]
 
 
