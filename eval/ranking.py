@@ -69,9 +69,9 @@ def anchors_within(observed: Observed, passages: Sequence[Body]) -> float | None
 
 def contains(passage: Body, anchor: Anchor) -> bool:
     """True when the passage is of the gold sentence's document and has all of it."""
-    return passage["doc_id"] == anchor.doc_id and _spaces(anchor.text) in _spaces(passage["quote"])
+    return passage["doc_id"] == anchor.doc_id and folded(anchor.text) in folded(passage["quote"])
 
 
-def _spaces(text: str) -> str:
+def folded(text: str) -> str:
     """White space folded, because chunking may join the lines of a paragraph."""
     return " ".join(text.split())
