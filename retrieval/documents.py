@@ -15,6 +15,7 @@ from typing import TypeVar
 from domain.errors import ConfigError, CorpusError
 from domain.ingestion import FileOutcome, FileStatus
 from domain.types import Document
+from retrieval.access_rules import Access, BadNote, Rule, is_note, ruled
 from retrieval.parsing.parsed import DEFAULTS, Limits
 from retrieval.reading import READERS, Reading, Source, read
 
@@ -26,7 +27,8 @@ class Corpus:
     """The documents under `root` in a fixed order; iterate to read them, then look at `outcomes`.
 
     `format` is "folder" (every kind of READERS), "beir" (a folder with corpus.jsonl or corpus.jsonl.gz) or
-    "auto". Documents that name no groups get `default_groups`; when those are empty, nobody may read them.
+    "auto". Documents that name no groups get those of a note beside them or of the first of `rules` that fits
+    (access_rules.py), else `default_groups`; when those are empty, nobody may read them.
     Iterating raises CorpusError when the root cannot be read, and at the end when two records share an id.
     """
 
@@ -35,6 +37,7 @@ class Corpus:
     default_groups: frozenset[str] = frozenset()
     tenant: str = "default"
     limits: Limits = DEFAULTS
+    rules: tuple[Rule, ...] = ()
     outcomes: list[FileOutcome] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
@@ -47,8 +50,9 @@ class Corpus:
         return self.read(self.reading)
 
     def reading(self, source: Source) -> Iterator[Reading[Document]]:
-        """What one file of it comes to, under the defaults of the corpus."""
-        return read(source, self.default_groups, self.tenant)
+        """What one file of it comes to, under the rules and the defaults of the corpus."""
+        said = ruled(source.name, self.rules) if source.groups is None else None  # of a file that lies elsewhere
+        return read(source, self.default_groups if said is None else said, self.tenant)
 
     def read(
         self, reading: Callable[[Source], Iterable[Reading[T]]], entries: Iterable[Source | FileOutcome] | None = None
@@ -109,12 +113,20 @@ class Corpus:
         if file := collection_file(self.root, self.format):
             yield Source(file, file.name, collection=True, limits=self.limits)
             return
+        access = Access(self.root, self.rules)
         for entry in self._walk():
-            if isinstance(entry, Source) and entry.reader is None:
+            if isinstance(entry, Source) and is_note(entry.name):
+                yield _skipped(entry.name, "access_note", "says who may read other files")
+            elif isinstance(entry, Source) and entry.reader is None:
                 kinds, kind = ", ".join(READERS), entry.path.suffix or entry.path.name
                 yield _skipped(entry.name, "unknown_kind", f"'{kind}' is not read here; known are {kinds}")
             elif isinstance(entry, Source):
-                yield replace(entry, limits=self.limits)
+                try:
+                    groups = access.groups_of(entry.path, entry.name)
+                except BadNote as problem:
+                    yield FileOutcome(entry.name, FileStatus.FAILED, "access", str(problem))
+                    continue
+                yield replace(entry, limits=self.limits, groups=groups)
             else:
                 yield entry
 

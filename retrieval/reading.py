@@ -37,6 +37,7 @@ class Source:
     end: int | None = None  # None: to the end of the file
     first_line: int = 1  # the number of the line at `start`
     collection: bool = False  # one record a line, whatever the name ends in
+    groups: frozenset[str] | None = None  # said of it by what is not in it; None: nothing
     limits: Limits = DEFAULTS  # what it may take where it is read apart
 
     @property
@@ -62,7 +63,11 @@ Reader = Callable[[Source], Iterator[Raw | Unreadable]]
 
 
 def read(source: Source, default_groups: frozenset[str], tenant: str) -> Iterator[Reading[Document]]:
-    """The records of a source in order, `BLOCK` at a time; at least one reading, also of an empty file."""
+    """The records of a source in order, `BLOCK` at a time; at least one reading, also of an empty file.
+
+    `default_groups` are of those that state none, in a source of which none are said either.
+    """
+    default_groups = default_groups if source.groups is None else source.groups
     block = _Block()
     try:
         for raw in source.reader(source) if source.reader else ():

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from domain.ingestion import FileOutcome
     from domain.ports import Embedder
     from domain.releases import Decision, Move
+    from retrieval.access_rules import Rule
     from retrieval.building import BuildReport
     from retrieval.documents import Corpus
     from retrieval.work import Workers
@@ -171,7 +172,14 @@ def corpus_of(settings: "Settings", corpus: Path, format: str, groups: str) -> "
     named = frozenset(name.strip() for name in groups.split(",") if name.strip())
     passages = collection_file(corpus, format) is not None
     default = named or frozenset(settings.access.groups if passages else settings.access.default_groups)
-    return Corpus(corpus, format, default, settings.access.tenant, limits_of(settings))
+    return Corpus(corpus, format, default, settings.access.tenant, limits_of(settings), rules_of(settings))
+
+
+def rules_of(settings: "Settings") -> "tuple[Rule, ...]":
+    """Who may read documents by their path."""
+    from retrieval.access_rules import Rule
+
+    return tuple(Rule(rule.path, frozenset(rule.groups)) for rule in settings.access.rules)
 
 
 def built_from(

@@ -29,6 +29,13 @@ Replicas = Annotated[int, Field(ge=1, le=1000)]
 KnowledgeBaseId = Annotated[str, StringConstraints(pattern=r"^[0-9a-zA-Z]{10}$"), "ten letters and digits"]
 
 
+class AccessRule(Section):
+    """Who may read the files of a part of the corpus that do not say it themselves."""
+
+    path: Name = Field(description="Path in the corpus: ** stands for any folders, * for any name.")
+    groups: Names = Field(description="Their groups; an empty list is nobody.")
+
+
 class Access(Section):
     """Who may read what."""
 
@@ -51,6 +58,9 @@ class Access(Section):
     default_groups: Names = Field(
         default=(), description="Groups of a document that names none; an empty list is nobody."
     )
+    rules: Annotated[
+        tuple[AccessRule, ...], Field(strict=False), "a list of rules like [{path: hr/**, groups: [hr]}]"
+    ] = Field(default=(), description="Groups of documents by their path; the first that fits counts.")
     admin_key_file: Folder | None = Field(
         default=None,
         description="File with the key that moves the pointer over HTTP. Absent: admin.key in data_dir, made once.",
