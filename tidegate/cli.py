@@ -14,6 +14,7 @@ import typer
 
 from domain.errors import BadRequest, TidegateError
 from tidegate import (
+    api_keys,
     ask,
     bench,
     bench_answers,
@@ -30,9 +31,11 @@ from tidegate import (
     bench_rewriting,
     bench_scaling,
     bench_seeking,
+    bench_sync,
     build,
     calibrate,
     compare,
+    compare_chunkers,
     config,
     documents,
     evaluate,
@@ -42,6 +45,7 @@ from tidegate import (
     preflight,
     releases,
     serve,
+    sync,
     train_reranker,
     up,
 )
@@ -179,16 +183,22 @@ def _shared(
 GROUPS: Mapping[str, str] = {
     "bench": "Measure this machine, the gate and the canary.",
     "config": "Show or check the settings.",
+    "keys": "Make and revoke the keys of readers and admins.",
     "judge": "Find out what a judge is worth, and let it grade answers.",
 }
 
 VERBS: Verbs = {
     "up": (up.up, "tidegate up --port 8001"),
     "build": (build.build, "tidegate build ./handbook --groups staff"),
+    "sync": (sync.sync, "tidegate sync ./handbook --groups staff --auto"),
     "versions": (build.versions, "tidegate versions --json"),
     "evaluate": (evaluate.evaluate, "tidegate evaluate v0123456789ab --questions questions.jsonl"),
     "calibrate": (calibrate.calibrate, "tidegate calibrate v0123456789ab --json"),
     "compare": (compare.compare, "tidegate compare v0123456789ab vba9876543210 --html report.html"),
+    "compare-chunkers": (
+        compare_chunkers.compare_chunkers,
+        "tidegate compare-chunkers ./handbook --questions questions.jsonl --strategies heading,semantic",
+    ),
     "gate": (gate.gate, "tidegate gate v0123456789ab --json"),
     "judge calibrate": (judge.calibrate, "tidegate judge calibrate --json"),
     "judge score": (judge.score, "tidegate judge score v0123456789ab --json"),
@@ -200,6 +210,9 @@ VERBS: Verbs = {
     "restore": (documents.restore, "tidegate restore minutes/2024.md"),
     "readers": (documents.readers, "tidegate readers minutes/2024.md --groups staff,board"),
     "compact": (documents.compact, "tidegate compact --json"),
+    "keys add": (api_keys.add, "tidegate keys add reading-room --groups staff,public"),
+    "keys list": (api_keys.listed, "tidegate keys list --json"),
+    "keys revoke": (api_keys.revoke, "tidegate keys revoke reading-room"),
     "gc": (releases.gc, "tidegate gc --keep 3 --dry-run"),
     "serve": (serve.serve, "tidegate serve --port 8001"),
     "down": (serve.down, "tidegate down"),
@@ -232,6 +245,7 @@ VERBS: Verbs = {
         "tidegate bench rewriting --beir ./canard-dev --questions 300 --json",
     ),
     "bench seeking": (bench_seeking.seeking, "tidegate bench seeking --questions 200 --json"),
+    "bench sync": (bench_sync.sync, "tidegate bench sync --json"),
     "bench scaling": (bench_scaling.scaling, "tidegate bench scaling --chunks 5000 --json"),
     "config show": (config.show, "tidegate config show retrieval --set retrieval.k1=1.2"),
     "config check": (config.check, "tidegate config check --config examples/tidegate.yaml"),
