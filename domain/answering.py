@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from domain.costs import answer_cost_usd, total
+from domain.covering import Cover, Coverage, decide
 from domain.errors import StageFailed, TidegateError, UpstreamInterrupted
 from domain.gathering import Gathering
 from domain.grounding import check, ground
@@ -46,6 +47,7 @@ from domain.types import (
 )
 
 NOTHING_FOUND = Draft("The library has nothing on this question.", StopReason.NOT_COVERED)
+NOTHING_ON = "The library has nothing on {}."
 
 
 async def answer(
@@ -72,12 +74,20 @@ async def outcome(events: AsyncIterator[Event]) -> Done | Failed:
     raise RuntimeError("An answer ended without a terminal event: this is a bug in domain/answering.py.")
 
 
+def lacking(covered: Coverage, draft: Draft) -> str:
+    """What is to be added to a finished draft about a question that is covered in part; "" where it says so itself."""
+    said = draft.text.casefold()
+    gone = [thing for thing in covered.lacking if thing.casefold() not in said]
+    return f"\n\n{NOTHING_ON.format(' or '.join(gone))}" if gone and draft.stop is StopReason.END else ""
+
+
 @dataclass(slots=True)
 class _Run(Gathering):
     """One answer in the making; below the fold is what its trace, or its failure, will say."""
 
     stream: AnswerStream | None = None
     packed: tuple[Evidence, ...] = ()
+    coverage: Coverage | None = None
     tally: PoolTally = field(default_factory=PoolTally)
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None  # nobody knows what a reply cost that did not end
@@ -90,6 +100,7 @@ class _Run(Gathering):
         rewrite = await self.rewrite(question)
         hits = await self.retrieve(rewrite.query)
         pool, pool_chunks = await self.pool()
+        asked = rewrite.query.text
         rewrite = replace(rewrite, query=self.visible(rewrite.query), reason=self.naming.scrub(rewrite.reason))
         yield Started(ask.trace_id, self.version, rewrite)
 
@@ -102,6 +113,9 @@ class _Run(Gathering):
             self.notes.append(f"pool full: {evicted} oldest left, the evidence prefix changes once")
         prompt = plan(self.packed, ask.session.turns, question, rules.history_turns)
         self.took("pack", started)
+        started = self.clock()
+        self.coverage = decide(asked, self.packed, hits, rules.covering)
+        self.took("cover", started)
 
         withhold = rules.on_unsupported is OnUnsupported.DROP
         self.stream = stream = AnswerStream(self.packed, self.naming, withhold)
@@ -150,8 +164,12 @@ class _Run(Gathering):
         return pool, [(chunks[entry.chunk_id], entry.joined_turn) for entry in pool]
 
     async def generate(self, prompt: PromptPlan) -> AsyncGenerator[Delta | Draft, None]:
-        """The generator's pieces. Without evidence nobody is asked: there is nothing an answer could cite."""
-        if not prompt.evidence:
+        """The generator's pieces. Without evidence, or with some that does not cover the question, nobody is asked.
+
+        What a partly covered question lacks is said at the end, unless the generator has said so itself.
+        """
+        covered = self.coverage or Coverage()
+        if not prompt.evidence or covered.cover is Cover.NOT_COVERED:
             yield Delta(NOTHING_FOUND.text)
             yield NOTHING_FOUND
             return
@@ -161,6 +179,8 @@ class _Run(Gathering):
                 if "first_token" not in self.stage_ms:
                     self.took("first_token", started)
                 ended = isinstance(piece, Draft)
+                if isinstance(piece, Draft) and (rest := lacking(covered, piece)):
+                    yield Delta(rest)
                 yield piece
         self.took("generate", started)
         if not ended:
@@ -217,4 +237,11 @@ class _Run(Gathering):
             unsupported=len(self.unsupported) + (self.stream.withheld if self.stream else 0),
             pool=self.tally,
             stopped=self.naming.scrub(self.stopped),
+            coverage=self.shown_coverage(),
         )
+
+    def shown_coverage(self) -> Coverage | None:
+        """The decision as it may be seen; None before there was one."""
+        if self.coverage is None:
+            return None
+        return replace(self.coverage, lacking=tuple(self.naming.scrub(thing) for thing in self.coverage.lacking))

@@ -87,10 +87,10 @@ def _joined(pieces: Sequence[Stated]) -> Stated:
 
 
 def _read(passages: Sequence[str]) -> list[Stated]:
-    return [stated(piece) for passage in passages for piece in _pieces(passage)]
+    return [stated(piece) for passage in passages for piece in pieces(passage)]
 
 
-def _pieces(passage: str) -> list[str]:
+def pieces(passage: str) -> list[str]:
     """The sentences, headings, list items and rows of a passage. A line that was only wrapped goes on in the next."""
     return [piece for piece in _PIECE.split(_WRAPPED.sub(" ", passage)) if piece.strip()]
 

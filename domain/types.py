@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from domain.calibration import Calibration
     from domain.costs import Prices
+    from domain.covering import Coverage, Covering
 
 # ---------------------------------------------------------------------------------------------- who is asking
 
@@ -308,6 +309,7 @@ class Rules:
     agent_covered: float = 0.6  # share of a part's words that one passage must have
     on_unsupported: OnUnsupported = OnUnsupported.FLAG
     prices: "Prices | None" = None  # of the generating model
+    covering: "Covering | None" = None  # None: whether the evidence covers a question is left to the generator
     rewriter_prices: "Prices | None" = None
 
 
@@ -425,6 +427,7 @@ class Trace:
     usage: Usage
     pool: PoolTally = PoolTally()
     stopped: str = ""  # why an agent looked no further
+    coverage: "Coverage | None" = None  # None: it did not come to that
     notes: tuple[str, ...] = ()  # every degradation: what fell back, and why
     dropped: int = 0  # markers that named nothing which was supplied, and were not shown
     unsupported: int = 0  # sentences that their sources do not state, shown or not

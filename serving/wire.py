@@ -3,6 +3,7 @@
 from typing import Any
 
 from domain.costs import cache_read_share
+from domain.covering import Cover, Coverage
 from domain.naming import Naming
 from domain.policies import safe_uri
 from domain.releases import IndexVersion
@@ -34,6 +35,7 @@ def answer_json(answer: Answer) -> Json:
         "grounding": answer.grounding.value,
         "status": answer.status.value,
         "relevance": trace.rounds[-1].relevance if trace.rounds else None,
+        "coverage": coverage_json(trace.coverage),
         "session": session_json(answer.session),
         "pool": pool_json(trace.pool),
         "rewrite": rewrite_json(answer.rewrite),
@@ -59,6 +61,19 @@ def usage_json(usage: Usage) -> Json:
     """Tokens by class. Not `measured`, the zeros mean nothing."""
     kinds = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "measured")
     return {kind: getattr(usage, kind) for kind in kinds}
+
+
+def coverage_json(coverage: Coverage | None) -> Json | None:
+    """Whether the evidence was taken to cover the question, and by which signals; None where nobody decided."""
+    if coverage is None or coverage.cover is Cover.UNDECIDED:
+        return None
+    return {
+        "cover": coverage.cover.value,
+        "chance": coverage.chance,
+        "bar": coverage.bar,
+        "lacking": list(coverage.lacking),
+        "signals": dict(coverage.signals),
+    }
 
 
 def round_json(taken: RetrievalRound) -> Json:
