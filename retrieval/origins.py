@@ -59,7 +59,7 @@ class Origin(Protocol):
         ...
 
     def fetched(self, source: Source) -> AbstractContextManager[Source]:
-        """The file where it can be read. Raises OSError, or StageFailed when the place does not give it."""
+        """The file where it can be read. Raises OSError for this file, anything else for the whole origin."""
         ...
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
-from domain.errors import StageFailed
 from domain.ingestion import FileOutcome, FileStatus
 from domain.ports import Embedder
 from domain.types import Document
@@ -144,7 +143,7 @@ class SyncWork:
                     found += [(doc_id, place) for doc_id, place, _ in reading.found]
                     account = _joined(account, reading)
                     yield _cut_documents(reading, how, self.embedder)
-        except (OSError, StageFailed) as error:
+        except OSError as error:
             reason = f"cannot be fetched: {error}"
             account = replace(account, trouble=FileOutcome(seen.source.name, FileStatus.FAILED, "unreadable", reason))
             yield Reading(trouble=account.trouble)

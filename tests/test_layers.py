@@ -38,7 +38,7 @@ HOMES = {
     },
     "mlflow": {"eval/tracking.py"},
     "matplotlib": {"eval/plots.py"},
-    "boto3": {"tidegate/compose_bedrock.py", "tidegate/compose_registry.py"},
+    "boto3": {"tidegate/compose_bedrock.py", "tidegate/compose_registry.py", "tidegate/compose_source.py"},
     "sqlalchemy": {"serving/session_sql.py"},
     "ray": {
         "serving/graph.py",

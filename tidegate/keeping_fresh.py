@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from domain.errors import BadRequest, CorpusError, TidegateError
+from domain.errors import TidegateError
 from domain.releases import Decision, Outcome, Rollout, State
 from tidegate.compose import make_registry
+from tidegate.compose_source import make_source
 from tidegate.console import Code, exit_code, note
 from tidegate.progress import Report
 from tidegate.syncing import Pruning, Synced, Tell, alone, records_folder, sync_version
@@ -85,22 +86,9 @@ def synced_from(settings: "Settings", wanted: Wanted, report: Report) -> Synced:
         origin, documents = _uploaded(settings, uploads)
         origins = [origin]
     else:
-        documents, first = source_of(settings, place, format, groups)
+        documents, first = make_source(settings, place, format, groups)
         origins = [first, *([_uploaded(settings, uploads)[0]] if uploads.is_dir() else [])]
     return sync_version(settings, origins, documents, wanted.pruning, report, full=wanted.full, options=options)
-
-
-def source_of(settings: "Settings", place: str, format: str, groups: str) -> "tuple[Corpus, Origin]":
-    """How a place is read, and what is there. Raises CorpusError for one that does not exist."""
-    from retrieval.origins import FolderOrigin
-    from tidegate.build import corpus_of
-
-    if place.startswith("s3://"):
-        raise BadRequest("not yet", "source")
-    if not Path(place).exists():
-        raise CorpusError(f"{place} does not exist: name a folder of documents, or s3://BUCKET/PREFIX.")
-    documents = corpus_of(settings, Path(place), format, groups)
-    return documents, FolderOrigin(documents)
 
 
 def uploads_folder(settings: "Settings") -> Path:
