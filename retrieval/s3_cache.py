@@ -11,6 +11,7 @@ share a folder, and one of them downloads.
 import fcntl
 import os
 import shutil
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -110,7 +111,8 @@ class Cache:
             os.close(handle)
             return False
         with suppress(OSError):  # of another user, who may read it
-            os.utime(path / ".use")
+            now = time.time_ns()  # the kernel's own clock of files ticks every few milliseconds
+            os.utime(path / ".use", ns=(now, now))
         self._held[upload] = handle
         while len(self._held) > HELD:
             self._release(next(iter(self._held)))

@@ -118,7 +118,7 @@ class Objects:
                     raise failed("put_object", self.place(key), error) from error
                 return self._is(key, body)
             except BotoCoreError as error:
-                return self._arrived(key, body, error)
+                return self._arrived(key, body, replacing, error)
             self.check_encrypted(key, reply)
             self._seen[key] = Stored(body, str(reply["ETag"]))
             return True
@@ -188,10 +188,13 @@ class Objects:
         there = self.get(key)
         return there is not None and there.body == body
 
-    def _arrived(self, key: str, body: bytes, error: Exception) -> bool:
-        """True when a write arrived of which nothing was heard. Raises StorageError when it did not, or nobody knows:
-        then the server cannot be reached at all.
+    def _arrived(self, key: str, body: bytes, replacing: str, error: Exception) -> bool:
+        """True when a write of which nothing was heard is there, False when something else is: ours then came too late,
+        or was replaced. Raises StorageError when nothing has changed, or the server cannot be reached at all.
         """
-        if self._is(key, body):
+        there = self.get(key)
+        if there is not None and there.body == body:
             return True
+        if (there.etag if there else NOTHING) != replacing:
+            return False
         raise failed("put_object", self.place(key), error) from error

@@ -21,6 +21,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 REGION = "eu-central-1"
 LOST = "lost"  # it happens, and the reply never arrives
 DROPPED = "dropped"  # it never happens, and no reply arrives
+UNCONDITIONAL = "unconditional"  # it happens whatever its condition says
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Asked:
     nth: int
 
 
-Fault = Callable[[Asked], str | int | bytes | None]  # LOST, DROPPED, a status instead of the reply, or None: go on
+Fault = Callable[[Asked], str | int | None]  # one of these, a status instead of the reply, or None: go on
 
 
 class _Quiet(WSGIRequestHandler):
@@ -70,6 +71,7 @@ class S3Server:
     def fault(self, fault: Fault) -> Iterator[None]:
         """Requests meet this fault while the block runs."""
         self._fault, self._count = fault, 0
+        self.requests.clear()
         try:
             yield
         finally:
@@ -111,6 +113,9 @@ class S3Server:
         if isinstance(what, int):
             start_response(f"{what} Fault", [("Content-Length", "0")])
             return [b""]
+        if what == UNCONDITIONAL:
+            environ.pop("HTTP_IF_NONE_MATCH", None)
+            environ.pop("HTTP_IF_MATCH", None)
         writes = environ["REQUEST_METHOD"] not in ("GET", "HEAD")
         if writes:
             with self._writing:
@@ -119,8 +124,6 @@ class S3Server:
             reply = self._moto(environ, start_response)
         if what == LOST:
             return self._hung_up(environ)
-        if isinstance(what, bytes):
-            return [what]
         return reply
 
     def _noted(self, environ: dict[str, Any]) -> Asked:
