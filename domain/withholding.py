@@ -34,7 +34,7 @@ class ClaimGate:
         shown: list[Piece] = []
         for piece in pieces:
             for part in self._fitting(piece):
-                self._held.append(part)
+                self._hold(part)
                 text = part.text if isinstance(part, Marker) else part
                 self._text += text
                 self._may_end = self._may_end or not _MAY_END.isdisjoint(text)
@@ -50,6 +50,14 @@ class ClaimGate:
         shown: list[Piece] = []
         self._complete(shown, final=True)
         return shown
+
+    def _hold(self, piece: Piece) -> None:
+        """Neighbouring texts are held as one, so that nothing remembers where the answer was cut."""
+        last = self._held[-1] if self._held else None
+        if isinstance(piece, str) and isinstance(last, str):
+            self._held[-1] = last + piece
+        else:
+            self._held.append(piece)
 
     def _fitting(self, piece: Piece) -> Iterator[Piece]:
         """The piece in parts, each no longer than what may still be held when its turn has come."""

@@ -9,19 +9,22 @@ import random
 import re
 import time
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from domain.codeblocks import CodeTracker
-from domain.markers import Marker, MarkerReader
+from domain.grounding import MASK, masked, passage, sentence_spans, unsupported
+from domain.markers import Marker, MarkerReader, Piece
 from domain.naming import Naming, Scrubber, _Candidate
-from domain.streaming import AnswerStream
+from domain.streaming import ALL_WITHHELD, AnswerStream
 from domain.types import Cited, Evidence, TextDelta
+from domain.withholding import ClaimGate
 from tests.fakes import chunk
 
 EVIDENCE = tuple(Evidence(f"S{i}", chunk(f"doc{i}#0-aa", f"Passage {i}.", title=f"Title {i}"), i, 5) for i in (1, 2))
+PASSAGES = {one.sid: passage(one) for one in EVIDENCE}
 TERMS = ("kaibrand", "red tide")
 GUARD = Naming(TERMS)
 ANSWERS, LONG_ANSWERS = 10_000, 300
@@ -84,6 +87,21 @@ def short_answer(rng: random.Random) -> str:
     return text[:28]
 
 
+CLAIMS = (
+    "It is 9 [S1].", "It is 1 [S1].", "Kai [S2]!", "Passage 2 [S2].", "9 [S1]", "X 7. ", "Mr. 4 [S1]", "Ada Moon.",
+    "第九[S1]。", "[S1]. B",
+)  # fmt: skip
+
+
+def claiming_answer(rng: random.Random) -> str:
+    """Up to 26 characters with claims that the sources state, and with claims that they do not."""
+    text = ""
+    while len(text) < 12 or rng.random() < 0.4:
+        text += rng.choice(CLAIMS) if rng.random() < 0.6 else rng.choice(PARTS)
+        text += " " if rng.random() < 0.4 else ""
+    return text[:26]
+
+
 def long_answer(rng: random.Random) -> str:
     return " ".join(short_answer(rng) for _ in range(rng.randint(6, 20)))
 
@@ -114,7 +132,9 @@ _READER = (
 )  # fmt: skip
 _CODE = ("_tick", "_ticks", "_opened", "_fence_possible", "_line_start", "_escaped", "_line")
 _SCRUBBER = ("_base", "_fill", "_after_hyphen", "_covered_to", "found")
+_GATE = ("_text", "_may_end", "_look_at", "_before", "_fence", "_mid_line", "withheld")
 _KEPT_ELSEWHERE = {
+    ClaimGate: {"_passages", "_held"},
     MarkerReader: {"_sids", "_titles", "_out", "_state", "_code"},
     CodeTracker: {"_state"},
     Scrubber: {"_naming", "_held", "_candidates", "_ends", "_kept", "_out"},
@@ -123,21 +143,24 @@ _KEPT_ELSEWHERE = {
 
 
 def test_a_state_holds_everything_that_the_machines_remember() -> None:
-    stream = AnswerStream(EVIDENCE, GUARD)
+    stream = AnswerStream(EVIDENCE, GUARD, withhold=True)
     for machine, copied in (
         (stream, ()),
         (stream._reader, _READER),
         (stream._reader._code, _CODE),
         (stream._scrubber, _SCRUBBER),
+        (stream._gate, _GATE),
     ):
         assert set(vars(machine)) == _KEPT_ELSEWHERE[type(machine)] | set(copied)
 
 
 class Replay:
-    """One stream that can be put back into any state it was in."""
+    """One stream that can be put back into any state it was in; with `withhold`, one that holds claims back."""
 
-    def __init__(self) -> None:
-        self.stream = AnswerStream(EVIDENCE, GUARD)
+    def __init__(self, withhold: bool = False) -> None:
+        self.stream = AnswerStream(EVIDENCE, GUARD, withhold)
+        self._gate = self.stream._gate
+        self._gated = vars(self._gate) if self._gate else {}
         self._reader, self._code = self.stream._reader, self.stream._reader._code
         self._scrubber = self.stream._scrubber
         self._reads, self._codes, self._scrubs = vars(self._reader), vars(self._code), vars(self._scrubber)
@@ -159,10 +182,11 @@ class Replay:
             tuple(scrubber._ends.items()),
             tuple(scrubber._kept),
             tuple(self.stream._citations.items()),
+            (tuple(map(self._gated.__getitem__, _GATE)), tuple(self._gate._held)) if self._gate else None,
         )
 
-    def put(self, state: State) -> None:
-        reads, reading, codes, coding, scrubs, held, candidates, ends, kept, citations = state
+    def put(self, state: State, shown: str) -> None:
+        reads, reading, codes, coding, scrubs, held, candidates, ends, kept, citations, gate = state
         self._reads.update(zip(_READER, reads, strict=True))
         self._reader._state = getattr(self._reader, reading)
         self._codes.update(zip(_CODE, codes, strict=True))
@@ -175,18 +199,29 @@ class Replay:
         scrubber._ends = dict(ends)
         scrubber._kept = list(kept)
         self.stream._citations = dict(citations)
+        self.stream._shown = [shown] if shown else []
         self.stream._closed = False
+        if self._gate:
+            gated, waiting = gate
+            self._gated.update(zip(_GATE, gated, strict=True))
+            self._gate._held = list(waiting)
 
 
 class Expected:
-    """An answer as it is without streaming, and what any stream of it must look like from any point on."""
+    """An answer as it is without streaming, and what any stream of it must look like from any point on.
 
-    def __init__(self, answer: str) -> None:
+    With `withhold` it is without the sentences that its sources do not state, each judged in the whole answer.
+    """
+
+    def __init__(self, answer: str, withhold: bool = False) -> None:
         reader, scrubber = (
             MarkerReader([e.sid for e in EVIDENCE], [e.chunk.source.title for e in EVIDENCE]),
             Scrubber(GUARD),
         )
         pieces = scrubber.feed(reader.feed(answer)) + scrubber.feed(reader.close()) + scrubber.close()
+        self.withheld = 0
+        if withhold:
+            pieces, self.withheld = supported(pieces)
         self.text, self.cited_at = "", dict[int, str]()
         self.inside = set[int]()
         unmarked = ""
@@ -215,24 +250,55 @@ class Expected:
         return at
 
 
-def every_cutting(answer: str, replay: Replay) -> int:
+def supported(pieces: Sequence[Piece]) -> tuple[list[Piece], int]:
+    """The pieces of a whole answer without the sentences that `check` finds wrong, and how many those are: without a
+    stream, and without the machine that withholds.
+    """
+    text = "".join(piece.text if isinstance(piece, Marker) else piece for piece in pieces)
+    marked = {}  # place in the text: the marker that begins there
+    at = 0
+    for piece in pieces:
+        if isinstance(piece, Marker):
+            marked[at] = piece
+        at += len(piece.text) if isinstance(piece, Marker) else len(piece)
+    prose, kept, withheld = masked(text), list[Piece](), 0
+    for begin, end in sentence_spans(prose):
+        if unsupported(prose[begin:end].replace(MASK, ""), PASSAGES):
+            withheld += 1
+            continue
+        at = begin
+        while at < end:
+            piece = marked.get(at) or text[at : min([end, *(place for place in marked if at < place)])]
+            kept.append(piece)
+            at += len(piece.text) if isinstance(piece, Marker) else len(piece)
+    shown = any(piece.text if isinstance(piece, Marker) else piece.strip() for piece in kept)
+    return (kept if shown or not withheld else [*kept, ALL_WITHHELD]), withheld
+
+
+def every_cutting(answer: str, replay: Replay, withhold: bool = False) -> int:
     """Feeds every piece to every state that can be reached; returns how many feeds that took."""
-    expected, feeds, n = Expected(answer), 0, len(answer)
+    expected, feeds, n = Expected(answer, withhold), 0, len(answer)
     reached: list[dict[tuple[State, int], None]] = [{} for _ in range(n + 1)]
     reached[0][replay.start, 0] = None
     stream = replay.stream
     for i in range(n):
         for state, shown in reached[i]:
             for j in range(i + 1, n + 1):
-                replay.put(state)
+                replay.put(state, expected.text[:shown])
                 at = expected.follow(shown, stream.feed(answer[i:j]))
                 reached[j][replay.state(), at] = None
                 feeds += 1
     for state, shown in reached[n]:
-        replay.put(state)
+        replay.put(state, expected.text[:shown])
         assert expected.follow(shown, stream.close()) == len(expected.text)
+        assert stream.withheld == expected.withheld
         assert [citation.sid for citation in stream.citations] == list(expected.cited_at.values())
     return feeds
+
+
+def corpus() -> list[str]:
+    rng = random.Random(25)
+    return [short_answer(rng) for _ in range(ANSWERS)]
 
 
 @pytest.mark.slow
@@ -240,8 +306,7 @@ def every_cutting(answer: str, replay: Replay) -> int:
 def test_every_cutting_of_ten_thousand_answers_leaks_nothing_and_reads_the_same(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    rng, replay, began = random.Random(25), Replay(), time.process_time()
-    answers = [short_answer(rng) for _ in range(ANSWERS)]
+    replay, began, answers = Replay(), time.process_time(), corpus()
     feeds = sum(every_cutting(answer, replay) for answer in answers)
     ways = sum(2 ** (len(answer) - 1) for answer in answers)
     with capsys.disabled():
@@ -249,6 +314,29 @@ def test_every_cutting_of_ten_thousand_answers_leaks_nothing_and_reads_the_same(
             f"\n{len(answers):,} answers, all {ways:.2e} cuttings by {feeds:,} feeds, "
             f"{time.process_time() - began:.0f} s of CPU"
         )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_every_cutting_withholds_the_same_claims_as_none(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every second answer of the corpus, for the time it takes, and 500 in which most claims are wrong."""
+    rng, replay, began = random.Random(29), Replay(withhold=True), time.process_time()
+    answers = corpus()[::2] + [claiming_answer(rng) for _ in range(500)]
+    feeds = sum(every_cutting(answer, replay, withhold=True) for answer in answers)
+    withheld = sum(Expected(answer, withhold=True).withheld > 0 for answer in answers)
+    assert withheld > 400
+    with capsys.disabled():
+        print(
+            f"\n{len(answers):,} answers, {withheld:,} of them with claims withheld, by {feeds:,} feeds, "
+            f"{time.process_time() - began:.0f} s of CPU"
+        )
+
+
+@pytest.mark.parametrize("made", [short_answer, claiming_answer])
+def test_every_cutting_of_some_answers_withholds_the_same(made: Callable[[random.Random], str]) -> None:
+    rng, replay = random.Random(8), Replay(withhold=True)
+    for _ in range(20):
+        every_cutting(made(rng), replay, withhold=True)
 
 
 def test_every_cutting_of_some_answers_leaks_nothing_and_reads_the_same() -> None:
