@@ -16,8 +16,9 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from domain.errors import BadRequest, StorageError
+from domain.errors import BadRequest, CorpusError, StorageError
 from domain.ingestion import FileOutcome, FileStatus
+from retrieval.access_rules import is_note
 from retrieval.origins import Mark
 from retrieval.reading import READERS, Source
 from retrieval.s3_errors import failed, status_of
@@ -51,6 +52,11 @@ class BucketOrigin:
             if not name or name.endswith("/"):  # what consoles make to show an empty folder
                 continue
             self._objects[name] = (key, size, tag, changed)
+            if is_note(name):  # files it is about would be shown to whoever reads what says nothing
+                raise CorpusError(
+                    f"{self.name}/{name} says who may read other files, and such notes are not read from a bucket: "
+                    "say it in the rules of the settings, in the files themselves, or remove the note."
+                )
             source = Source(Path(_on_disk(name)), name)
             if any(part.startswith(".") for part in name.split("/")):
                 yield FileOutcome(name, FileStatus.SKIPPED, "hidden", "the name begins with a dot")

@@ -145,17 +145,19 @@ class Corpus:
             yield from unreadable
             unreadable.clear()
             folders.sort()
+            inside, there = set(folders), Path(folder)
+            above = "" if there == self.root else f"{there.relative_to(self.root).as_posix()}/"
             for entry in sorted([*files, *folders]):
-                path = Path(folder, entry)
-                name = _readable(path.relative_to(self.root).as_posix())
+                path = there / entry
+                name = _readable(above + entry)
                 try:
-                    left_out = _left_out(path, entry in folders, top)
+                    left_out = _left_out(path, entry in inside, top)
                 except OSError as error:  # a folder whose names may be listed, but not what they stand for
                     note(error)
                     continue
                 if left_out:
                     yield _skipped(name, *left_out)
-                elif entry not in folders:
+                elif entry not in inside:
                     yield Source(path, name)
             folders[:] = [entry for entry in folders if not entry.startswith(".")]
         yield from unreadable
@@ -184,14 +186,14 @@ def _left_out(path: Path, is_folder: bool, top: Path) -> tuple[str, str] | None:
     """Why an entry is not looked into, as code and reason; None for plain files and folders."""
     if path.name.startswith("."):
         return "hidden", "the name begins with a dot"
+    if not path.is_symlink():
+        return None if is_folder or path.is_file() else ("not_a_file", "is not a regular file")
     target = Path(os.path.realpath(path))  # Path.resolve() raises for a link to itself
-    if path.is_symlink() and not target.is_relative_to(top):
+    if not target.is_relative_to(top):
         return "outside", f"is a link that leaves the corpus, to {_readable(str(target))}"
-    if path.is_symlink() and is_folder:
+    if is_folder:
         return "link", "is a link to a folder that is read under its own name"
-    if not is_folder and not path.is_file():
-        return "not_a_file", "is a broken link" if path.is_symlink() else "is not a regular file"
-    return None
+    return None if path.is_file() else ("not_a_file", "is a broken link")
 
 
 def _readable(name: str) -> str:

@@ -4,8 +4,7 @@ What comes out is byte-identical to counting all texts, so it does not show whic
 grow with the library: new texts are counted a piece at a time, and the pieces are merged on disk.
 """
 
-from collections.abc import Iterable, Iterator
-from itertools import compress
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,16 +23,15 @@ LEXICAL = "bm25"  # the folder within that of a version
 CHARACTERS = 1 << 23  # of texts counted together, with their postings some 100 MB
 
 Ints = NDArray[np.int64]
+Texts = Callable[[Iterable[bool]], Iterator[str]]  # for each row whether it is wanted: the texts of those, in order
 
 
-def derive(
-    folder: Path, texts: Iterable[str], kept: Ints, parent: Path | None = None, characters: int = CHARACTERS
-) -> int:
+def derive(folder: Path, texts: Texts, kept: Ints, parent: Path | None = None, characters: int = CHARACTERS) -> int:
     """Writes the lexical files into the version's `folder` and gives back how many texts were analysed.
 
     `kept` [n_rows] is for each row a row of the version in `parent` that has the same text, -1 for a new one; `texts`
-    are all of them in row order. A parent of another analyser, or one whose files are not what its manifest says, is
-    left alone: then all texts are analysed, so that damage is never copied. Raises OSError.
+    is asked once, for the texts of new rows. A parent of another analyser, or one whose files are not what its
+    manifest says, is left alone: then all texts are analysed, so that damage is never copied. Raises OSError.
     """
     before = _intact(parent) if parent is not None else None
     if before is None:
@@ -42,7 +40,7 @@ def derive(
     with TemporaryDirectory(prefix=f".{LEXICAL}-", dir=folder) as scratch:
         parts = [Taken(before, kept[old], old)] if before is not None else []
         done = 0
-        for segment in _pieces(compress(texts, (kept < 0).tolist()), Path(scratch), characters):
+        for segment in _pieces(texts((kept < 0).tolist()), Path(scratch), characters):
             size = segment.lengths.size
             parts.append(Taken(segment, np.arange(size), new[done : done + size]))
             done += size

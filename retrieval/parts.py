@@ -6,8 +6,9 @@ is building.py, how they are read stored.py.
 """
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +47,16 @@ class Draft:
 
     def chunks(self) -> Iterator[Chunk]:
         """All chunks in row order, read from disk one at a time."""
-        with (self.folder / "chunks.jsonl").open("rb") as lines:
-            for line in lines:
-                yield chunk_of(line)
+        return map(chunk_of, self.lines())
 
-    def texts(self) -> Iterator[str]:
-        """What is analysed and embedded for each row, in row order, read from disk one at a time."""
-        return map(indexed_text, self.chunks())
+    def lines(self) -> Iterator[bytes]:
+        """The same as lines of JSON."""
+        with (self.folder / "chunks.jsonl").open("rb") as lines:
+            yield from lines
+
+    def texts(self, rows: Iterable[bool]) -> Iterator[str]:
+        """What is analysed and embedded for the rows that are True, in row order, read from disk one at a time."""
+        return (indexed_text(chunk_of(line)) for line in compress(self.lines(), rows))
 
     def kept(self) -> RowNumbers:
         """int64 [n_chunks]: a row of the parent that holds the same text, -1 where none does or there is no parent."""
@@ -102,10 +106,11 @@ def write_columns(draft: Draft) -> None:
     document_of, readers_of = array("i"), array("i")
     with (draft.folder / "ids.json").open("wb") as ids:
         ids.write(b"[")
-        for row, chunk in enumerate(draft.chunks()):
-            ids.write((b"," if row else b"") + orjson.dumps(chunk.id))
-            document_of.append(documents.setdefault(chunk.source.doc_id, len(documents)))
-            readers_of.append(readers.setdefault((chunk.tenant, tuple(sorted(chunk.groups))), len(readers)))
+        for row, fields in enumerate(map(orjson.loads, draft.lines())):  # a Chunk of each would take longer to make
+            ids.write((b"," if row else b"") + orjson.dumps(fields["id"]))
+            document_of.append(documents.setdefault(fields["doc_id"], len(documents)))
+            reader = (fields["tenant"], tuple(sorted(set(fields["groups"]))))
+            readers_of.append(readers.setdefault(reader, len(readers)))
         ids.write(b"]")
     _write_sorted(draft.folder, "documents", documents, "document_of", document_of)
     _write_sorted(draft.folder, "readers", readers, "readers_of", readers_of)
@@ -122,7 +127,7 @@ def _write_sorted(folder: Path, name: str, seen: Mapping[Any, int], column: str,
 
 def write_postings(draft: Draft) -> None:
     """The lexical arm; texts that the parent holds are not analysed again."""
-    derive(draft.folder, draft.texts(), draft.kept(), draft.parent)
+    derive(draft.folder, draft.texts, draft.kept(), draft.parent)
 
 
 PARTS: dict[str, Part] = {

@@ -6,8 +6,10 @@ line, so that the version is byte for byte the one of a full rebuild. Moving peo
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
 
 from domain.ingestion import FileOutcome, FileStatus
@@ -72,25 +74,34 @@ def look(
 def _seen(source: Source, origin: Origin, known: FileRecord | None, now_s: float, trust: bool) -> Seen:
     if known is not None and known.failed:  # it may have been the machine's fault, or the file's server
         known = None
+    beside = _beside(source)
     try:
-        mark = _beside(source, origin.mark(source, now_s))
-        if known and trust and (mark.size, mark.stamp) == (known.size, known.stamp):
-            return Seen(source, origin, replace(mark, digest=known.digest), known)
-        mark = replace(mark, digest=f"{mark.digest or origin.digest(source)}{_fields(source)}")
+        mark = origin.mark(source, now_s)
+        stamp = mark.stamp + beside
+        if known and trust and mark.size == known.size and stamp == known.stamp:
+            return Seen(source, origin, Mark(mark.size, stamp, known.digest, mark.settled), known)
+        mark = Mark(mark.size, stamp, (mark.digest or origin.digest(source)) + beside, mark.settled)
     except OSError:  # gone or forbidden at this moment: reading it says so, and what it was cannot be relied on
         return Seen(source, origin, UNKNOWN, None)
     same = known is not None and mark.digest == known.digest
     return Seen(source, origin, mark, replace(known, size=mark.size, stamp=mark.kept) if known and same else None)
 
 
-def _beside(source: Source, mark: Mark) -> Mark:
-    return replace(mark, stamp=f"{mark.stamp}{_fields(source)}")
+_SAID = attrgetter(*(f.name for f in fields(Source) if f.name not in ("path", "name")))
+_NOTHING_SAID = _SAID(Source(Path(), ""))
 
 
-def _fields(source: Source) -> str:
-    """Whatever else is said of a file by what stands beside it; nothing for a plain one."""
-    plain = Source(source.path, source.name)
-    return "" if source == plain else f" {sha256(repr(replace(source, path=Path(), name='')).encode()).hexdigest()[:8]}"
+def _beside(source: Source) -> str:
+    """What marks of a file must bear of all that is said of it by what stands beside it; nothing for a plain one."""
+    said = _SAID(source)
+    return "" if said == _NOTHING_SAID else _digest(said)
+
+
+@lru_cache(1024)
+def _digest(said: tuple[object, ...]) -> str:
+    # A set is told in another order by every process.
+    ordered = [sorted(value) if isinstance(value, frozenset) else value for value in said]
+    return f" {sha256(repr(ordered).encode()).hexdigest()[:8]}"
 
 
 # ---------------------------------------------------------------------------------------------- the work
@@ -186,10 +197,10 @@ def _cut_documents(reading: Reading[Document], how: Cutting, embedder: Embedder)
 
 def _changed_meanwhile(seen: Seen) -> bool:
     try:
-        now = _beside(seen.source, seen.origin.mark(seen.source, 0))
+        now = seen.origin.mark(seen.source, 0)
     except OSError:
         return True
-    return (now.size, now.stamp) != (seen.mark.size, seen.mark.stamp)
+    return (now.size, now.stamp + _beside(seen.source)) != (seen.mark.size, seen.mark.stamp)
 
 
 # ---------------------------------------------------------------------------------------------- what has gone

@@ -1,8 +1,9 @@
 """A version's lexical files from those of the version before: the same bytes, less analysis, no damage handed on."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,11 @@ def expected(tmp_path: Path) -> dict[str, bytes]:
     return content(tmp_path / "counted")
 
 
+def of(texts: Iterable[str]) -> Callable[[Iterable[bool]], Iterator[str]]:
+    """The wanted ones of these texts."""
+    return lambda wanted: compress(texts, wanted)
+
+
 def fresh(tmp_path: Path) -> Path:
     folder = tmp_path / "fresh"
     folder.mkdir()
@@ -55,14 +61,14 @@ def fresh(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("characters", [1, 12, 1 << 20])
 def test_what_is_derived_is_what_counting_all_texts_gives(characters: int, parent: Path, tmp_path: Path):
     folder = fresh(tmp_path)
-    assert derive(folder, iter(NEW), KEPT, parent, characters) == 2
+    assert derive(folder, of(NEW), KEPT, parent, characters) == 2
     assert content(folder) == expected(tmp_path)
 
 
 @pytest.mark.parametrize("characters", [1, 12, 1 << 20])
 def test_without_a_parent_all_texts_are_counted(characters: int, tmp_path: Path):
     folder = fresh(tmp_path)
-    assert derive(folder, NEW, np.full(len(NEW), -1), None, characters) == len(NEW)
+    assert derive(folder, of(NEW), np.full(len(NEW), -1), None, characters) == len(NEW)
     assert content(folder) == expected(tmp_path)
 
 
@@ -71,7 +77,7 @@ def test_a_parent_with_a_damaged_file_is_left_alone(name: str, parent: Path, tmp
     whole = (parent / "bm25" / name).read_bytes()
     (parent / "bm25" / name).write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     folder = fresh(tmp_path)
-    assert derive(folder, NEW, KEPT, parent) == len(NEW)
+    assert derive(folder, of(NEW), KEPT, parent) == len(NEW)
     assert content(folder) == expected(tmp_path)
 
 
@@ -79,13 +85,13 @@ def test_a_parent_with_a_damaged_file_is_left_alone(name: str, parent: Path, tmp
 def test_a_parent_of_another_analyser_or_format_is_left_alone(other: dict, parent: Path, tmp_path: Path):
     describe(parent, **other)
     folder = fresh(tmp_path)
-    assert derive(folder, NEW, KEPT, parent) == len(NEW)
+    assert derive(folder, of(NEW), KEPT, parent) == len(NEW)
     assert content(folder) == expected(tmp_path)
 
 
 def test_a_parent_that_is_gone_is_left_alone(tmp_path: Path):
     folder = fresh(tmp_path)
-    assert derive(folder, NEW, KEPT, tmp_path / "gone") == len(NEW)
+    assert derive(folder, of(NEW), KEPT, tmp_path / "gone") == len(NEW)
     assert content(folder) == expected(tmp_path)
 
 
@@ -96,11 +102,11 @@ def test_a_failure_leaves_no_pieces_behind(tmp_path: Path):
 
     folder = fresh(tmp_path)
     with pytest.raises(OSError, match="went away"):
-        derive(folder, breaking_off(), np.full(len(NEW) + 1, -1), None, 1)
+        derive(folder, of(breaking_off()), np.full(len(NEW) + 1, -1), None, 1)
     assert list(folder.iterdir()) == []
 
 
 def test_a_library_without_texts_has_files_too(tmp_path: Path):
     folder = fresh(tmp_path)
-    derive(folder, [], np.empty(0, np.int64))
+    derive(folder, of([]), np.empty(0, np.int64))
     assert Bm25Arm.load(folder / "bm25").segment.lengths.size == 0
