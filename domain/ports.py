@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from domain.amending import DocumentChange
 from domain.evaluation import Evaluation
+from domain.ingestion import FileOutcome
 from domain.judging import Judgement, Submission
 from domain.prompt import PromptPlan
 from domain.releases import Decision, IndexVersion, Kept, Leftover, Move, Observation, Rollout
@@ -165,6 +166,10 @@ class IndexRegistry(Protocol):
         """Why a version cannot be told apart from damage, by its id. It stands in nobody's way, and can be removed."""
         ...
 
+    def size(self, version: str) -> int:
+        """Bytes that a version takes where it is kept."""
+        ...
+
     def record(self, decision: Decision) -> None:
         """Remember a decision; decisions are only ever added."""
         ...
@@ -265,6 +270,14 @@ class Observations(Protocol):
 
     def kept(self, canary: str, began: int) -> Kept:
         """How much of what happened is in `read`. Raises StorageError when it cannot be read."""
+        ...
+
+
+class Outcomes(Protocol):
+    """What became of the files that a version was built from."""
+
+    def read(self, version: str) -> tuple[FileOutcome, ...] | None:
+        """An outcome a file, and one a record that was left out; None where nobody kept them. Raises StorageError."""
         ...
 
 

@@ -9,7 +9,7 @@ Memory does not grow with the text: lines are sorted on disk (sorting.py) and ve
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from domain.errors import CorpusError, IncompatibleIndex
+from domain.errors import CorpusError, IncompatibleIndex, NotFound, StorageError
 from domain.ingestion import FileOutcome
 from domain.ports import Embedder, IndexRegistry
 from domain.releases import IndexVersion
@@ -27,16 +27,18 @@ from domain.types import Document
 from retrieval import passage_tokens
 from retrieval.analysis import STAMP
 from retrieval.chunking import BY_PARTS, CHUNK_TOKENS, OVERLAP, check
+from retrieval.disk import cannot_write, check_room, text_bytes
 from retrieval.documents import Corpus
-from retrieval.fingerprint import fingerprint, sha256_of
+from retrieval.fingerprint import CHUNKS, fingerprint, sha256_of
 from retrieval.parts import PARTS, Draft, Part
-from retrieval.registry import cannot_write
 from retrieval.sorting import KeyedLine, SortedLines
 from retrieval.stored import FORMAT, manifest_of
 from retrieval.tokenizing import Tokenizer
 from retrieval.vectors import RowNumbers, Vectors, write_vectors
 from retrieval.work import CutDocument, Cutting, Here, Workers
 from retrieval.workplace import workplace
+
+LENT = ("texts.npy", "vectors.npy")  # files that lend vectors
 
 Progress = Callable[[str, int, int], None]  # (what is being done, done, total); total 0 when it is not known
 
@@ -82,6 +84,8 @@ def build(
     check(chunker, chunk_tokens, overlap)
     if chunker in BY_PARTS:  # a row is a part there, and what a cross-encoder reads is the passage
         tokenizer = None
+    if isinstance(documents, Corpus):
+        check_room(staging, text_bytes(documents.root), f"a version of {documents.root}")
     work = workers or Here(embedder)
     reading = _Reading(work.cut(documents, Cutting(chunker, chunk_tokens, overlap)), progress)
     passages = reading.passages()
@@ -104,14 +108,15 @@ def build(
                 head["tokenizer"] = tokenizer.stamp
             name = _write_chunks(staged, head, lines)
             known = {there.id: there for there in registry.versions()}  # as of now: reading may have taken hours
+            if name in (damaged := registry.damaged()):
+                raise StorageError(damaged[name])
             if name in known:
                 manifest_of(registry.folder(name))  # being there is not enough: a damaged one is no result
                 return BuildReport(known[name], False, outcomes, 0, 0)
-            before = registry.folder(parent) if parent and parent in known else None
+            check_room(staged, _still_needed(staged, len(lines), embedder), f"version {name}")
+            before = _whole(registry, parent) if parent and parent in known else None
             draft = Draft(staged, head | {"id": name}, before)
-            relatives = [registry.folder(relative) for relative in _relatives(known, parent, embedder.tag)]
-            relatives = [folder for folder in relatives if _made_alike(folder, head)]
-            embedded = _write_vectors(draft, relatives, work, progress)
+            embedded = _write_vectors(draft, _lenders(registry, known, parent, head), work, progress)
             progress("writing", 0, 0)
             tokens = () if tokenizer is None else (passage_tokens.part(tokenizer),)
             for write in (*PARTS.values(), *tokens, *extra):
@@ -211,15 +216,40 @@ def _described(embedder: Embedder) -> dict[str, Any]:
     return described | ({"runtime": embedder.runtime} if embedder.runtime else {})
 
 
-def _made_alike(folder: Path, head: Mapping[str, Any]) -> bool:
-    """True when a version's vectors are of this encoder on this runtime; never those of another format of folder."""
-    try:
-        return bool(manifest_of(folder)["embedder"] == head["embedder"])
-    except IncompatibleIndex:  # of another program: building again is the way out of it, so it must not stand in it
-        return False
+def _lenders(
+    registry: IndexRegistry, known: Mapping[str, IndexVersion], parent: str | None, head: Mapping[str, Any]
+) -> Iterator[Path]:
+    """The folders of versions whose vectors are of this encoder on this runtime, each looked for when it is its turn:
+    it may have to be fetched first. One that is gone or damaged lends nothing and stands in nobody's way.
+    """
+    for name in _relatives(known, parent, head["embedder"]["tag"]):
+        folder = _whole(registry, name, LENT)
+        if folder is not None and manifest_of(folder)["embedder"] == head["embedder"]:
+            yield folder
 
 
-def _write_vectors(draft: Draft, relatives: Sequence[Path], work: Workers, progress: Progress) -> int:
+def _whole(registry: IndexRegistry, name: str, held_against: Sequence[str] = ()) -> Path | None:
+    """The folder of a version; None when it is gone, damaged or of another format. The files named are read whole, so
+    that damage to them is never taken over into a version of another name.
+    """
+    with suppress(NotFound):
+        folder = registry.folder(name)
+        # Of another program: building again is the way out of it, so it must not stand in it.
+        with suppress(StorageError, IncompatibleIndex, OSError):
+            files = manifest_of(folder)["files"]
+            if all(sha256_of(folder / each) == files[each]["sha256"] for each in held_against):
+                return folder
+    return None
+
+
+def _still_needed(folder: Path, rows: int, embedder: Embedder) -> int:
+    """About how many bytes follow once the chunks are written: vectors, and postings and the like about as long as the
+    text (examples/corpus: 1.0 times, large ones less).
+    """
+    return rows * embedder.dimensions * 4 + (folder / CHUNKS).stat().st_size
+
+
+def _write_vectors(draft: Draft, relatives: Iterable[Path], work: Workers, progress: Progress) -> int:
     """Writes the vectors; for how many chunks no earlier version had one comes back."""
     digests, offsets = (np.load(draft.folder / f"{name}.npy", allow_pickle=False) for name in ("texts", "offsets"))
 

@@ -10,7 +10,6 @@ A crash at any point leaves the state before or after, never one between. Readin
 so a read-only folder can be served from.
 """
 
-import errno
 import fcntl
 import os
 import re
@@ -18,12 +17,12 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import mkdtemp
 
 from domain.amending import DocumentChange
 from domain.errors import NotFound, StorageError
 from domain.releases import Decision, IndexVersion, Leftover, Move, Rollout
 from domain.rollout import arriving, check_removable, moved_meanwhile, unrecorded
+from retrieval.disk import INCOMING, beside, cannot_write, size_of
 from retrieval.document_records import DocumentRecords
 from retrieval.fingerprint import MANIFEST, check_content, check_seal, sha256_of
 from retrieval.jsonrecords import (
@@ -42,7 +41,7 @@ from retrieval.ledger import Ledger
 
 VERSION_NAME = re.compile(r"v[0-9a-f]{12}")
 VERSION_FILE = "version.json"  # beside the content of a version, not part of it: it holds the time of building
-REMOVED, INCOMING = ".removed-", ".incoming-"  # how folders begin that are no versions any more, or not yet
+REMOVED = ".removed-"  # how the folder of a version begins that is none any more
 
 
 class FolderRegistry:
@@ -68,7 +67,7 @@ class FolderRegistry:
             self._clear()
             if _is_version(target):
                 return False  # somebody published the same content a moment ago
-            with _beside(staged, target.parent) as near:
+            with beside(staged, target.parent) as near:
                 (near / VERSION_FILE).write_bytes(encoded(plain(version)))
                 sync_tree(near)
                 self._seal(near, version.id)
@@ -116,6 +115,10 @@ class FolderRegistry:
             sync_folder(folder.parent)
             self._seal_of(version).unlink(missing_ok=True)
             self._clear()
+
+    def size(self, version: str) -> int:
+        """Bytes of a version."""
+        return size_of(self.folder(version))
 
     def verify(self, version: str) -> None:
         """Raises StorageError naming the files that are not what was published. Reads the whole version."""
@@ -292,20 +295,6 @@ class FolderRegistry:
             raise cannot_write(self.root, error) from error
 
 
-def cannot_write(path: Path, error: OSError) -> StorageError:
-    """What to tell an operator whose disk is full or folder read-only."""
-    ways_out = {
-        errno.ENOSPC: "free some space on that disk",
-        errno.EFBIG: "raise the limit on the size of files",
-        errno.EDQUOT: "free some space within the quota",
-        errno.EROFS: "serving works read-only, but for writing name a writable folder",
-        errno.EACCES: "serving works read-only, but for writing let this user write there",
-        errno.EPERM: "serving works read-only, but for writing let this user write there",
-    }
-    way_out = ways_out.get(error.errno or 0, "check the folder and try again")
-    return StorageError(f"Cannot write {error.filename or path} ({error.strerror or error}): {way_out}.")
-
-
 def checked_name(version: str) -> str:
     """The name, which becomes a path, if it is a version's name and nothing else."""
     if not VERSION_NAME.fullmatch(version):
@@ -313,30 +302,9 @@ def checked_name(version: str) -> str:
     return version
 
 
-@contextmanager
-def _beside(staged: Path, folder: Path) -> Iterator[Path]:
-    """The staged folder on the file system of `folder`, copied when it is on another: a rename cannot cross over."""
-    if staged.stat().st_dev == folder.stat().st_dev:
-        yield staged
-        return
-    near = Path(mkdtemp(prefix=INCOMING, dir=folder))
-    try:
-        shutil.copytree(staged, near, dirs_exist_ok=True)
-        near.chmod(0o755)  # mkdtemp lets only its owner look inside
-        yield near
-    finally:
-        shutil.rmtree(near, ignore_errors=True)
-
-
 def _is_version(folder: Path) -> bool:
     """True when a version is there. Raises StorageError when what is there is damaged: it must be out of the way."""
     return folder.is_dir() and bool(_described(folder))
-
-
-def size_of(path: Path) -> int:
-    """Bytes of a file, or of all files in a folder at any depth; what links point to does not count."""
-    files = path.rglob("*") if path.is_dir() else (path,)
-    return sum(file.lstat().st_size for file in files if file.is_symlink() or file.is_file())
 
 
 def _described(folder: Path) -> IndexVersion:

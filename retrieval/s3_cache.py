@@ -20,8 +20,8 @@ from tempfile import mkdtemp
 from threading import Lock
 
 from domain.errors import StorageError
+from retrieval.disk import cannot_write, size_of
 from retrieval.jsonrecords import sync_folder, sync_tree
-from retrieval.registry import cannot_write, size_of
 
 INCOMING, LEAVING = ".incoming-", ".leaving-"
 HELD = 16  # versions that a process counts as in use: those it asked for last; a library opens six at most

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from domain.releases import Leftover
-from retrieval.registry import size_of
+from retrieval.disk import size_of
 from retrieval.s3_cache import Cache
 from retrieval.s3_objects import Objects
 from retrieval.s3_transfer import unfinished

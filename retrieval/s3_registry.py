@@ -85,6 +85,10 @@ class S3Registry:
         """As `verify`, but reads the manifest alone."""
         self._versions.check(version)
 
+    def size(self, version: str) -> int:
+        """Bytes of a version, in the bucket."""
+        return self._versions.existing(version).bytes
+
     def leftovers(self) -> tuple[Leftover, ...]:
         """What killed uploads and removals left on S3, and killed downloads on this machine."""
         there = s3_leftovers.found(self.objects, self._versions, self._abandoned_s, self._clock())

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from domain.errors import ConfigError, StorageError
 from retrieval import passage_tokens
 from retrieval.building import write_manifest
+from retrieval.disk import cannot_write
 from retrieval.fingerprint import MANIFEST, sha256_of
 from retrieval.jsonrecords import sync_tree
 from retrieval.parts import PARTS, Draft
-from retrieval.registry import cannot_write
 from retrieval.stored import documents_of, manifest_of, mapped
 from retrieval.workplace import workplace
 

@@ -4,7 +4,7 @@ Texts are known by digest only. Memory is bounded: one block of rows at a time i
 mapped page counts as used for as long as it is mapped.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
@@ -24,23 +24,24 @@ def write_vectors(
     path: Path,
     digests: Digests,
     dimensions: int,
-    folders: Sequence[Path],
+    folders: Iterable[Path],
     embed: Callable[[RowNumbers], Iterator[Vectors]],
     rows_at_a_time: int = ROWS,
 ) -> int:
     """Writes float32 [n, dimensions] and gives back for how many rows no version in `folders` had a vector.
 
-    The first folder that holds a text gives its vector. `embed` is asked once, for the first row of every text that
-    none holds, ascending, and yields their vectors in that order, in pieces of any length.
+    The first folder that holds a text gives its vector; folders after the last that is needed are not asked for.
+    `embed` is asked once, for the first row of every text that none holds, ascending, and yields their vectors in that
+    order, in pieces of any length.
     A version that is removed meanwhile still gives what it had. Raises StorageError naming a damaged folder.
     """
     _, first, number = np.unique(_keys(digests), return_index=True, return_inverse=True)
-    folder_of, row_there = _found(_keys(digests)[first], folders)
+    lenders, folder_of, row_there = _found(_keys(digests)[first], folders)
     missing = folder_of[number] < 0  # [n]
     fresh = _Pieces(embed(np.sort(first[folder_of < 0])))
     np.lib.format.open_memmap(path, "w+", np.float32, (len(digests), dimensions))  # zeros, which take no time
     with ExitStack() as opened:
-        lent = [(i, opened.enter_context(_Lent(folders[i]))) for i in np.unique(folder_of).tolist() if i >= 0]
+        lent = [(i, opened.enter_context(_Lent(lenders[i]))) for i in np.unique(folder_of).tolist() if i >= 0]
         for start in range(0, len(digests), rows_at_a_time):
             rows = np.arange(start, min(start + rows_at_a_time, len(digests)))
             written: Vectors = np.load(path, mmap_mode="r+")
@@ -73,16 +74,19 @@ def _rows(wanted: NDArray[np.bytes_], there: NDArray[np.bytes_]) -> RowNumbers:
     return np.where(there[rows] == wanted, rows, -1)
 
 
-def _found(wanted: NDArray[np.bytes_], folders: Sequence[Path]) -> tuple[NDArray[np.int32], RowNumbers]:
-    """For each text the folder that has it, -1 for none, and its row there."""
+def _found(wanted: NDArray[np.bytes_], folders: Iterable[Path]) -> tuple[list[Path], NDArray[np.int32], RowNumbers]:
+    """The folders that were looked into; for each text the one that has it, -1 for none, and its row there."""
+    looked: list[Path] = []
     folder_of, row_there = np.full(wanted.size, -1, np.int32), np.zeros(wanted.size, np.int64)
-    for i, folder in enumerate(folders):
+    left = np.arange(wanted.size)
+    for i, folder in enumerate(folders if left.size else ()):
+        looked.append(folder)
+        rows = _rows(wanted[left], _keys(mapped(folder / "texts.npy")))
+        folder_of[left[rows >= 0]], row_there[left[rows >= 0]] = i, rows[rows >= 0]
         left = np.flatnonzero(folder_of < 0)
         if not left.size:
             break
-        rows = _rows(wanted[left], _keys(mapped(folder / "texts.npy")))
-        folder_of[left[rows >= 0]], row_there[left[rows >= 0]] = i, rows[rows >= 0]
-    return folder_of, row_there
+    return looked, folder_of, row_there
 
 
 class _Lent:

@@ -198,6 +198,10 @@ class NoOpRegistry:
         """None."""
         return {}
 
+    def size(self, version: str) -> int:
+        """Nothing."""
+        return 0
+
     def leftovers(self) -> tuple[Leftover, ...]:
         """None."""
         return ()

@@ -286,6 +286,9 @@ class MemoryRegistry:
     def check(self, version: str) -> None:
         self.verify(version)
 
+    def size(self, version: str) -> int:
+        return sum(path.stat().st_size for path in self.folder(version).rglob("*") if path.is_file())
+
     def leftovers(self) -> tuple[Leftover, ...]:
         return ()
 

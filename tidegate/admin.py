@@ -8,7 +8,7 @@ from secrets import token_hex, token_urlsafe
 from typing import TYPE_CHECKING
 
 from domain.errors import ConfigError
-from retrieval.registry import cannot_write
+from retrieval.disk import cannot_write
 
 if TYPE_CHECKING:
     from tidegate.settings import Settings

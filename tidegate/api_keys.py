@@ -118,8 +118,8 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _change(path: Path, change: "Callable[[tuple[ApiKey, ...]], tuple[ApiKey, ...]]") -> None:
     """The file with other keys, one writer at a time, all or nothing."""
+    from retrieval.disk import cannot_write
     from retrieval.jsonrecords import replace_file
-    from retrieval.registry import cannot_write
     from serving.keyring import encoded_keys, read_keys
 
     try:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 import psutil
 
 from domain.errors import StorageError
-from retrieval.registry import cannot_write
+from retrieval.disk import cannot_write
 from tidegate.code import measuring
 from tidegate.effective import digest
 

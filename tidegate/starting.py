@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from domain.errors import AddressTaken, NotReady
-from retrieval.registry import cannot_write
+from retrieval.disk import cannot_write
 from tidegate.ending import end, undisturbed
 from tidegate.server import Server, log_path, recorded, running
 
