@@ -23,14 +23,17 @@ from domain.ports import TraceSink
 from domain.searching import search
 from domain.types import Ask, Done, Event, Failed, Mode, Query, Scope, Trace
 from serving import schemas, wire
+from serving.admission import is_operator
 from serving.auth import Right
 from serving.documents_http import document_routes
 from serving.edge import Edge, json_response, log, read_body, unless_gone
 from serving.feedback import Feedback
 from serving.observing import Observer, Watched
+from serving.outcomes_http import outcome_routes
 from serving.pages import page_routes
 from serving.pointer import Pointer
 from serving.releases_http import release_routes
+from serving.rollout_wire import uncounted
 from serving.service import Service
 from serving.sessions import Conversations, Resumed
 from serving.sse import EventStream, failed_response
@@ -58,6 +61,7 @@ def create_app(service: Service, echo_request_id: bool = True) -> Starlette:
         Route("/v1/feedback", Feedback(service, api.pointer, api.observer).give, methods=["POST"]),
         *release_routes(service, api.pointer),
         *document_routes(service),
+        *outcome_routes(service),
         Route("/healthz", api.healthz),
         Route("/readyz", api.readyz),
         Route("/metrics", api.metrics),
@@ -216,10 +220,12 @@ class _Api:
     # ------------------------------------------------------------------------------------------ state of things
 
     async def versions(self, request: Request) -> Response:
-        """All index versions, oldest first."""
-        self.service.authenticate(request.headers)
-        versions = await asyncio.to_thread(self.service.registry.versions)
-        told = {"versions": [wire.version_json(version) for version in versions]}
+        """All index versions, oldest first; how much is in them for the operator alone."""
+        operator = is_operator(request, self.service)
+        if not operator:
+            self.service.authenticate(request.headers)
+        versions = [wire.version_json(v) for v in await asyncio.to_thread(self.service.registry.versions)]
+        told = {"versions": versions if operator else [uncounted(version) for version in versions]}
         return json_response(wire.scrubbed(told, self.service.naming))
 
     async def healthz(self, _: Request) -> Response:

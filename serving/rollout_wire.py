@@ -96,15 +96,22 @@ UNREAD = "The operator's log says why."
 
 def for_reader(told: Json) -> Json:
     """The same for somebody without the operator's key: what happened, and neither who did it, nor why in their words,
-    nor what a disk said. A verdict's reason may name a slice of questions that others asked, so it stays out too.
+    nor what a disk said. A verdict's reason may name a slice of questions that others asked, so it stays out too, and
+    so does how many documents there are: most may be others'.
     """
     return told | {
+        "versions": [uncounted(version) for version in told["versions"]],
         "ledger": [
             move | {"who": "", "reason": "", "decision": _without_reasons(move["decision"])} for move in told["ledger"]
         ],
         "decisions": [_without_reasons(decision) for decision in told["decisions"]],
         **{name: UNREAD for name in told if name.endswith("_error")},
     }
+
+
+def uncounted(version: Json) -> Json:
+    """A version for somebody who may see a part of it."""
+    return version | {"documents": None, "chunks": None}
 
 
 def _without_reasons(decision: Json | None) -> Json | None:

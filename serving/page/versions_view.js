@@ -106,8 +106,8 @@ export function versions(state, act) {
     cells: [
       rowHead(id(version.id)),
       make("td", "standing", make("span", `state ${version.state}`, version.state)),
-      make("td", "count", number(version.documents)),
-      make("td", "count", number(version.chunks)),
+      make("td", "count", version.documents === null ? "" : number(version.documents)),
+      make("td", "count", version.chunks === null ? "" : number(version.chunks)),
       make("td", "", version.chunker),
       make("td", "", version.embedder),
       make("td", "", time(version.built_at, true)),

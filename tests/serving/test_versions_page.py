@@ -148,6 +148,7 @@ class TestInABrowser:
             assert await feedback.locator("td").last.inner_text() == "not measured"
 
     async def test_the_moves_say_who_when_where_why_and_how_fast_and_which_were_forced(self, tab: Any) -> None:
+        await tab.set_extra_http_headers({"Authorization": f"Bearer {KEY}"})  # others are told neither who nor why
         async with Served(past().service()) as url:
             await opened(tab, url)
             back = await tab.locator("#ledger .rollback").inner_text()
@@ -160,6 +161,7 @@ class TestInABrowser:
 
     async def test_a_decision_opens_to_its_verdicts_and_stays_open_when_the_page_looks_again(self, tab: Any) -> None:
         house = past()
+        await tab.set_extra_http_headers({"Authorization": f"Bearer {KEY}"})
         async with Served(house.service()) as url:
             await opened(tab, url)
             decision = tab.locator("#decisions details", has_text="vd10b2e8c4")
@@ -274,6 +276,7 @@ class TestInABrowser:
             assert await tab.input_value("#move-key") == ""
 
     async def test_markup_in_records_and_names_stays_text(self, tab: Any) -> None:
+        await tab.set_extra_http_headers({"Authorization": f"Bearer {KEY}"})
         house = past()
         house.at(NOON).roll_back(HOSTILE, HOSTILE)
         house.build("vk00000001", 28, (Verdict(HOSTILE, Outcome.FAIL, HOSTILE),), None)
@@ -308,6 +311,7 @@ class TestInABrowser:
             assert await tab.locator("#promote").is_enabled()
 
     async def test_records_that_cannot_be_read_are_said_beside_the_rest(self, tab: Any) -> None:
+        await tab.set_extra_http_headers({"Authorization": f"Bearer {KEY}"})
         def unreadable() -> None:
             raise StorageError("observations.jsonl, line 3 is damaged.")
 
