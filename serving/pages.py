@@ -15,7 +15,7 @@ PAGES = {"/": "index.html", "/versions": "versions.html"}
 FILES = frozenset(
     {
         *PAGES.values(), "page.js", "page.css", "icon.svg", "account.js", "elements.js", "versions.css",
-        "versions.js", "versions_moves.js", "versions_plots.js", "versions_view.js",
+        "versions.js", "versions_files.js", "versions_moves.js", "versions_plots.js", "versions_view.js",
     }
 )  # fmt: skip
 TYPES = {

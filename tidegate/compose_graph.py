@@ -17,6 +17,7 @@ from serving.telemetry import Telemetry
 from tidegate.admin import read_key
 from tidegate.compose import make_generator, make_library, make_reranker, make_rewriter, make_service
 from tidegate.compose_documents import SETTLE_S, make_amending
+from tidegate.compose_ingestion import make_outcomes
 from tidegate.compose_releases import make_lookout, make_observations, make_releases
 from tidegate.compose_sessions import make_sessions
 from tidegate.compose_shards import make_shard, make_sharded
@@ -35,6 +36,7 @@ def make_served(settings: Settings, stages: Stages, ready: Ready, telemetry: Tel
         live=live(make_lookout(settings, observations)),
         releases=make_releases(settings),
         admin_key=read_key(settings),
+        outcomes=make_outcomes(settings),
         amending=make_amending(settings),
         settle_s=SETTLE_S,
         canary_share=settings.canary.shares[0],

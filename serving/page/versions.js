@@ -4,6 +4,7 @@
 // Parts are versions_view.js, drawings versions_plots.js, and the moves with their dialog versions_moves.js.
 import { at, clock, make, span } from "./elements.js";
 import * as moves from "./versions_moves.js";
+import * as files from "./versions_files.js";
 import * as view from "./versions_view.js";
 
 const EVERY_MS = 2_000;
@@ -88,6 +89,7 @@ function parts() {
   part("versions", [versions, decisions, stable, canary, revision, lost, errors], () => view.versions(state, rowButtons));
   part("ledger", [ledger, errors], () => view.ledger(state));
   part("decisions", [decisions, errors], () => view.decisions(state));
+  files.choices(versions);
   const hints = [
     button(at("promote"), moves.promotion(state), "Nothing to promote here: there is no canary."),
     button(at("rollback"), moves.wayBack(state), "Nothing to roll back: there is no canary and no version before."),
@@ -132,6 +134,7 @@ function button(element, move, hint) {
 
 // ------------------------------------------------------------------------------------------ beginning
 
+files.begin();
 moves.begin((told, done) => {
   looking = null; // a look that began before the move must not bring back what was
   clearTimeout(timer);
