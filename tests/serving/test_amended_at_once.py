@@ -1,5 +1,5 @@
-"""A document that is forgotten, or whose readers change, is so everywhere at the next look: mode, version, search, answer,
-stream, conversation and comparison, also after a restart; what had begun is finished as it began.
+"""A document that is forgotten, or whose readers change, is so everywhere at the next look: mode, version, search,
+answer, stream, conversation and comparison, also after a restart; what had begun is finished as it began.
 """
 
 import asyncio

@@ -170,6 +170,7 @@ PLACES: dict[tuple[str, str], tuple[Callable[[str], Sent], ...]] = {
     ("POST", "/v1/rollout/canary"): (lambda id: Sent("POST", "/v1/rollout/canary", {"version": id}),),
     ("POST", "/v1/rollout/promote"): (lambda id: Sent("POST", "/v1/rollout/promote", {"version": id}),),
     ("POST", "/v1/rollout/rollback"): (lambda id: Sent("POST", "/v1/rollout/rollback", {"to": id}),),
+    ("GET", "/v1/versions/{id}/outcomes"): (lambda id: Sent("GET", f"/v1/versions/{quote(id)}/outcomes"),),
     ("GET", "/page/{name}"): (lambda id: Sent("GET", f"/page/{quote(id)}"),),
     ("GET", "/v1/versions"): (),
     ("GET", "/v1/versions/{id}/outcomes"): (lambda id: Sent("GET", f"/v1/versions/{quote(id)}/outcomes"),),
