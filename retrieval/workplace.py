@@ -28,6 +28,23 @@ def workplace(staging: Path, name: str) -> Iterator[Path]:
         yield staged
 
 
+def left_behind(staging: Path) -> list[Path]:
+    """Folders of builds that were killed: those on which nobody holds a lock."""
+    found: list[Path] = []
+    for path in sorted(staging.iterdir()) if staging.is_dir() else ():
+        with suppress(BlockingIOError, NotADirectoryError, FileNotFoundError), _locked(path, fcntl.LOCK_NB):
+            found.append(path)
+    return found
+
+
+def clear(staging: Path) -> None:
+    """Removes what killed builds left behind. Raises OSError."""
+    if staging.is_dir():
+        with _locked(staging):  # a folder is not seen before its lock is held
+            for path in left_behind(staging):
+                shutil.rmtree(path)
+
+
 @contextmanager
 def _locked(folder: Path, how: int = 0) -> Iterator[None]:
     """A lock on a folder. Raises BlockingIOError with LOCK_NB when somebody else holds it."""

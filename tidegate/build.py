@@ -88,8 +88,11 @@ def versions(ctx: typer.Context, as_json: AsJson = False) -> None:
         counts = f"{v.documents:>7} documents  {v.chunks:>8} chunks"
         previous = ", previous" if v.id == rollout.previous else ""
         say(f"{v.id}  {v.built_at}  {counts}  {v.chunker}  {_admitted_by(decision)}  {state}{previous}")
+    damaged = releases.registry.damaged()
+    for version, why in sorted(damaged.items()):
+        note(f"version {version} is damaged: {why}")
     if as_json:
-        say_json({"versions": rows, "rollout": asdict(rollout)})
+        say_json({"versions": rows, "damaged": dict(damaged), "rollout": asdict(rollout)})
 
 
 def admitting(version: str, ledger: "Sequence[Move]", decisions: "Sequence[Decision]") -> "Decision | None":

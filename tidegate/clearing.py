@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING
 
 from domain.errors import StorageError
 from domain.ports import IndexRegistry
+from domain.releases import Leftover
 from domain.rollout import removable
+from retrieval.disk import cannot_write, size_of
+from retrieval.workplace import clear as clear_builds
+from retrieval.workplace import left_behind
 
 if TYPE_CHECKING:
     from tidegate.settings import Settings
+
+BUILD = "a build that was killed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +31,9 @@ class Unneeded:
     about: tuple[Path, ...]
 
     def size(self, registry: IndexRegistry) -> int:
-        """Bytes on disk, of everything."""
-        folders = (*self.about, registry.folder(self.version)) if self.published else self.about
-        return sum(path.stat().st_size for folder in folders for path in folder.rglob("*") if path.is_file())
+        """Bytes where they are kept, of everything."""
+        itself = registry.size(self.version) if self.published else 0
+        return itself + sum(map(size_of, self.about))
 
     def clear(self, registry: IndexRegistry) -> None:
         """Remove it, the version first: what is left when that is killed is found again. Raises StorageError."""
@@ -48,8 +54,29 @@ def unneeded(settings: "Settings", registry: IndexRegistry, keep: int) -> list[U
     about = _about(settings)  # first: what is published and measured meanwhile is in both or in the other one
     versions = registry.versions()
     going = removable(versions, registry.rollout(), keep)
-    gone = sorted(about.keys() - {there.id for there in versions})
+    # What is known about a damaged version goes with it and not before: it may yet be restored.
+    gone = sorted(about.keys() - {there.id for there in versions} - registry.damaged().keys())
     return [Unneeded(version, version in going, tuple(about.get(version, ()))) for version in (*going, *gone)]
+
+
+def leftovers(settings: "Settings", registry: IndexRegistry) -> tuple[Leftover, ...]:
+    """What killed builds, uploads and removals left behind."""
+    builds = (Leftover(str(path), size_of(path), BUILD) for path in left_behind(_staging(settings)))
+    return (*builds, *registry.leftovers())
+
+
+def clear_leftovers(settings: "Settings", registry: IndexRegistry) -> tuple[Leftover, ...]:
+    """Remove it; what was removed comes back. Raises StorageError."""
+    builds = tuple(Leftover(str(path), size_of(path), BUILD) for path in left_behind(_staging(settings)))
+    try:
+        clear_builds(_staging(settings))
+    except OSError as error:
+        raise cannot_write(_staging(settings), error) from error
+    return (*builds, *registry.clear_leftovers())
+
+
+def _staging(settings: "Settings") -> Path:
+    return settings.data_dir / "staging"
 
 
 def _about(settings: "Settings") -> dict[str, list[Path]]:

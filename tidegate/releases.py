@@ -11,7 +11,10 @@ from tidegate.console import Code, loaded, note, say, say_json
 from tidegate.who import who
 
 if TYPE_CHECKING:
-    from domain.releases import Rollout
+    from collections.abc import Sequence
+
+    from domain.ports import IndexRegistry
+    from domain.releases import Leftover, Rollout
     from domain.releasing import Releases
     from tidegate.settings import Settings
 
@@ -102,30 +105,59 @@ def gc(
     ctx: typer.Context,
     keep: Annotated[int, typer.Option(min=0, help="Versions to keep beside stable, previous and canary.")] = 3,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    damaged: Annotated[bool, typer.Option("--damaged", help="Remove versions that are damaged, too.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Remove versions that nobody gets or goes back to.
 
-    With them goes what was found out about them. The newest are kept; decisions and the ledger stay.
+    With them goes what was found out about them, and what killed builds, uploads and removals left behind. The newest
+    are kept; decisions and the ledger stay. Damaged versions are named, and removed when that is asked for: a copy may
+    be restored.
     """
-    from tidegate.clearing import unneeded
+    from tidegate.clearing import clear_leftovers, leftovers, unneeded
     from tidegate.compose import make_registry
 
     settings = loaded(ctx).settings
     registry = make_registry(settings)
     rows: list[dict[str, str | int]] = []
-    freed = 0
+    for version, why in sorted(registry.damaged().items()):
+        note(f"version {version} is damaged: {why}{'' if damaged else ' Or remove it with tidegate gc --damaged.'}")
+        if damaged and _can_go(registry, version, dry_run):
+            rows.append({"version": version, "bytes": 0})
     for each in unneeded(settings, registry, keep):
-        size = each.size(registry)
+        rows.append({"version": each.version, "bytes": each.size(registry)})
         if not dry_run:
             each.clear(registry)
-        freed += size
-        rows.append({"version": each.version, "bytes": size})
-        if not as_json:
-            say(f"{each.version}  {size / 1e6:.1f} MB {'would be removed' if dry_run else 'removed'}")
+    left = leftovers(settings, registry) if dry_run else clear_leftovers(settings, registry)
+    _tell_cleared(rows, left, dry_run, as_json)
+
+
+def _can_go(registry: "IndexRegistry", version: str, dry_run: bool) -> bool:
+    """Removes a damaged version; False, said to the person, when the pointer names it."""
+    from domain.rollout import check_removable
+
+    try:
+        check_removable(version, registry.rollout())
+        if not dry_run:
+            registry.remove(version)
+    except BadRequest as error:
+        note(str(error))
+        return False
+    return True
+
+
+def _tell_cleared(rows: list[dict[str, str | int]], left: "Sequence[Leftover]", dry_run: bool, as_json: bool) -> None:
+    freed = sum(int(row["bytes"]) for row in rows) + sum(each.bytes for each in left)
     if as_json:
-        say_json({"removed": rows, "bytes": freed, "dry_run": dry_run})
-    elif rows:
+        over = [{"place": each.place, "bytes": each.bytes, "why": each.why} for each in left]
+        say_json({"removed": rows, "leftovers": over, "bytes": freed, "dry_run": dry_run})
+        return
+    done = "would be removed" if dry_run else "removed"
+    for row in rows:
+        say(f"{row['version']}  {int(row['bytes']) / 1e6:.1f} MB {done}")
+    for each in left:
+        say(f"{each.place}  {each.bytes / 1e6:.1f} MB {done}: {each.why}")
+    if rows or left:
         say(f"{freed / 1e6:.1f} MB {'would be freed' if dry_run else 'freed'}")
     else:
         say("nothing to remove")

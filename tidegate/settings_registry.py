@@ -41,6 +41,10 @@ class Registry(Section):
         default=24.0, ge=0, le=8760, description="Hours without progress until an upload counts as given up, for gc."
     )
 
+    verify_mb: int = Field(
+        default=200, ge=0, le=10_000_000, description="Versions up to this size are read whole before they are opened."
+    )
+
     def contradictions(self) -> Iterator[tuple[str, str]]:
         for key in ("region", "endpoint_url", "kms_key_id", "cache_dir"):
             if self.url is None and getattr(self, key) is not None:

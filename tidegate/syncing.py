@@ -36,7 +36,8 @@ FEW = 3  # documents that may always go when no limit is named: one of two files
 
 # What changes neither what a file comes to nor what a version of it holds. A section that is not named here counts.
 NOT_READ = frozenset(
-    {"data_dir", "answering", "citations", "seeking", "sessions", "generation", "rewriting", "costs", "serving",
+    {"data_dir", "registry", "abstaining", "answering", "citations", "seeking", "sessions", "generation", "rewriting",
+     "costs", "serving",
      "evaluation", "judge", "tracking", "canary", "sample", "uploads", "access.mode", "access.admin_key_file",
      "embedding.threads", "embedding.query_cache", "rerank.depth", "rerank.threads", "rerank.batch_tokens",
      "rerank.share", "rerank.within_ms"}
@@ -102,7 +103,7 @@ class OpenSource:
 
     def remember(self, version: str) -> None:
         """Keep what every file came to, for the next time. A record that cannot be kept costs time, and is told."""
-        from retrieval.registry import cannot_write
+        from retrieval.disk import cannot_write
         from retrieval.source_record import SourceRecord, write_record
 
         record = SourceRecord(self.name, version, stamp(utc_now()), self.how, self.work.files, self.options)
@@ -172,7 +173,7 @@ def _libraries() -> Iterator[str]:
 @contextmanager
 def alone(settings: "Settings", tell: Tell) -> Iterator[None]:
     """Nobody else syncs this library while the block runs; whoever comes second waits, and is told so."""
-    from retrieval.registry import cannot_write
+    from retrieval.disk import cannot_write
 
     path = settings.data_dir / "sync.lock"
     try:

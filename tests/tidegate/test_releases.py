@@ -45,6 +45,7 @@ class Harbour:
         self.data_dir, self.first, self.second, self._capsys = data_dir, first, second, capsys
         self.settings = settings(data_dir)
         self.registry = make_registry(self.settings)
+        self.root = data_dir / "registry"
 
     def run(self, *words: str, **others: str) -> tuple[int, str, str]:
         """Exit code, stdout and stderr."""
@@ -397,6 +398,45 @@ def test_gc_removes_what_nobody_goes_back_to_with_what_was_observed_of_it(on_tri
     assert len(on_trial.registry.ledger()) == 3
 
 
+def test_gc_lists_and_removes_what_killed_builds_and_removals_left(harbour: Harbour) -> None:
+    for left in (harbour.data_dir / "staging" / "build-killed", harbour.root / "versions" / ".removed-v00000000000a"):
+        left.mkdir(parents=True)
+        (left / "vectors.npy").write_bytes(b"x" * 300_000)
+    pointer = (harbour.root / "rollout.json").read_bytes()
+    told = json.loads(harbour.run("gc", "--dry-run", "--json")[1])
+    assert [(Path(each["place"]).name, each["bytes"], each["why"]) for each in told["leftovers"]] == [
+        ("build-killed", 300_000, "a build that was killed"),
+        (".removed-v00000000000a", 300_000, "a removal that was killed"),
+    ]
+    code, out, _ = harbour.run("gc")
+    assert (code, out.count("0.3 MB removed: "), out.splitlines()[-1]) == (0, 2, "0.6 MB freed")
+    assert harbour.run("gc")[1] == "nothing to remove\n"
+    assert (harbour.root / "rollout.json").read_bytes() == pointer
+
+
+def test_a_damaged_version_is_named_and_stops_no_other_command(harbour: Harbour) -> None:
+    (harbour.root / "versions" / harbour.second / "version.json").write_bytes(b"{")
+    code, out, err = harbour.run("versions")
+    assert (code, out.count("\n")) == (0, 1)
+    assert f"note: version {harbour.second} is damaged: " in err
+    assert harbour.run("gc", "--keep", "0")[1] == "nothing to remove\n"  # it may be restored
+    corpus = harbour.data_dir.parent / "more"
+    corpus.mkdir()
+    (corpus / "quay.txt").write_text("The quay is lit until midnight.\n")
+    assert harbour.run("build", str(corpus))[0] == 0
+    code, out, _ = harbour.run("gc", "--damaged")
+    assert (code, out.splitlines()[0]) == (0, f"{harbour.second}  0.0 MB removed")
+    assert harbour.registry.damaged() == {}
+
+
+def test_what_is_stable_is_not_removed_for_being_damaged(harbour: Harbour) -> None:
+    (harbour.root / "versions" / harbour.first / "version.json").write_bytes(b"{")
+    code, _, err = harbour.run("gc", "--damaged")
+    assert code == 0
+    assert f"{harbour.first} is stable and stays" in err
+    assert (harbour.root / "versions" / harbour.first).is_dir()
+
+
 def test_gc_clears_the_shards_of_what_is_gone(on_trial: Harbour) -> None:
     shards = on_trial.data_dir / "shards"
     for name in ("v00000000000f/0-of-2", f"{on_trial.first}/0-of-2"):
@@ -413,7 +453,8 @@ def test_gc_clears_the_evaluations_of_what_it_removes_and_says_how_much_space_th
     (data_dir / "observations" / f"{other}-r7").mkdir(parents=True)
     (data_dir / "observations" / f"{other}-r7" / "a-1-2.jsonl").write_bytes(b" " * 1_000_000)
     on_trial.run("rollback")
-    size = sum(path.stat().st_size for path in on_trial.registry.folder(on_trial.second).rglob("*") if path.is_file())
+    about_it = (on_trial.registry.folder(on_trial.second), data_dir / "outcomes" / on_trial.second)
+    size = sum(path.stat().st_size for folder in about_it for path in folder.rglob("*") if path.is_file())
     told = json.loads(on_trial.run("gc", "--keep", "0", "--json", "--dry-run")[1])
     assert told["removed"] == [
         {"version": on_trial.second, "bytes": size + 5_000_000},
