@@ -122,6 +122,8 @@ def _splits(folder: Path) -> dict[str, Path]:
 
 def _no_split(folder: Path, splits: Mapping[str, Path], split: str | None) -> str:
     names = ", ".join(splits) or "none"
+    if not folder.is_dir():
+        return f"{folder} is not there, or is no folder: name a folder in BEIR's layout, judged in qrels/SPLIT.tsv."
     if not splits:
         return f"{folder}/qrels has 0 splits (none): name a folder in BEIR's layout, judged in qrels/SPLIT.tsv."
     if split is None:

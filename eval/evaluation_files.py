@@ -28,7 +28,7 @@ def read(folder: Path) -> Evaluation:
     path = folder / WHOLE
     try:
         return _evaluation(json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is damaged"
         raise StorageError(f"{path} cannot be read ({why}): remove its folder and evaluate again.") from error
 

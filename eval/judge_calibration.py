@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from domain.errors import StageFailed
 from domain.judging import Grade, Judgement, Submission
 from domain.ports import Judge
 from eval.agreement import kappa, luck
 from eval.harness import Progress
 from eval.intervals import Sample, interval
 from eval.judge_cases import Case
-from eval.judging import judgements
+from eval.judging import LEAST_JUDGED, judgements
 from eval.rubric import Rubric
 
 ALPHA = 0.05  # of each bound; the two of an interval that must hold 0 have half of it each
@@ -73,7 +74,8 @@ async def calibrate(
 ) -> Record:
     """The record of a judge that is asked about every case four times, and once about every `ungrounded` answer.
 
-    Raises ValueError without a case.
+    Raises ValueError without a case, StageFailed when the judge could not be asked about too many: figures of that
+    would be about the line to it.
     """
     asked: dict[str, Submission] = {}
     for case in listed:
@@ -81,6 +83,13 @@ async def calibrate(
         asked |= {f"{case.id}|turned": case.turned, f"{case.id}|longer": case.longer}
     asked |= {f"{name}|ungrounded": submission for name, submission in ungrounded.items()}
     said = await judgements(judge, asked, workers=workers, progress=progress)
+    silent = [each.judgement.reason for each in said.values() if not each.asked]
+    if len(silent) > (1 - LEAST_JUDGED) * len(said):
+        raise StageFailed(
+            f"The judge {judge.name} could not be asked about {len(silent)} of {len(said)} answers, and nothing is "
+            f"recorded of it: see that it is there, then try again; the first: {silent[0]}",
+            "judge",
+        )
     found = {name: each.judgement for name, each in said.items()}
     first, again, turned, longer = (
         [found[f"{case.id}|{way}"] for case in listed] for way in ("0", "1", "turned", "longer")

@@ -16,6 +16,7 @@ from eval.rubric import Rubric
 
 METRIC = "judged"
 LEAST_JUDGED = 0.95  # share of the answers
+GIVEN_UP_AFTER = 8  # each of them was tried as often as an answer is
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +54,23 @@ async def judgements(
     workers: int = 4,
     progress: Progress = lambda done, total: None,
 ) -> dict[str, Said]:
-    """What the judge says of every submission, by its id. A judge that cannot be asked has not judged."""
+    """What the judge says of every submission, by its id. A judge that cannot be asked has not judged.
+
+    One that could not be asked GIVEN_UP_AFTER times in a row is not asked again: nobody is there.
+    """
+    in_a_row = 0
 
     async def one(submitted: Submission) -> Said:
+        nonlocal in_a_row
+        if in_a_row >= GIVEN_UP_AFTER:
+            return Said(Judgement(None, "not judged: not asked, the judge had been silent for long"), asked=False)
         try:
-            return Said(await judge.judge(submitted))
+            said = Said(await judge.judge(submitted))
         except StageFailed as error:
+            in_a_row += 1
             return Said(Judgement(None, f"not judged: {error.code}: {error}"), asked=False)
+        in_a_row = 0
+        return said
 
     said = await each(list(submissions.values()), one, workers, progress)
     return dict(zip(submissions, said, strict=True))

@@ -264,4 +264,5 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
                 if line.strip():
                     yield number, line
     except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise CorpusError(f"{path} cannot be read: {error}.") from error
+        reason = "there is no such file" if isinstance(error, FileNotFoundError) else error
+        raise CorpusError(f"{path} cannot be read: {reason}.") from error

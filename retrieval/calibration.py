@@ -96,7 +96,7 @@ def _curve(points: Mapping[str, Any]) -> Curve:
 def _json(path: Path, way_out: str) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text("utf-8"), parse_constant=_no_number)
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, RecursionError) as problem:
         raise ConfigError(f"The calibration {path} cannot be read ({problem}): {way_out}.") from problem
     if not isinstance(content, dict):
         raise ConfigError(f"The calibration {path} is a {type(content).__name__}, an object is wanted: {way_out}.")

@@ -63,6 +63,8 @@ def trained(pairs: Path, embedder: Embedder, words: WordVectors | None, seed: in
 
 def domains_in(pairs: Path) -> dict[str, Sequence[str]]:
     """The sets of DOMAINS that are there, and nothing else beside them; where none is, every set is a domain."""
+    if not pairs.is_dir():
+        raise CorpusError(f"{pairs} is not there, or is no folder: name one that holds NAME/pairs.jsonl.gz.")
     there = sorted(path.parent.name for path in pairs.glob("*/pairs.jsonl.gz"))
     known = {domain: [name for name in names if name in there] for domain, names in DOMAINS.items()}
     found: dict[str, Sequence[str]] = {domain: names for domain, names in known.items() if names}

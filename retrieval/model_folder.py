@@ -59,7 +59,7 @@ def read_json(path: Path, absent: dict[str, Any] | None = None) -> dict[str, Any
         return absent
     try:
         content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, RecursionError) as problem:
         raise ConfigError(
             f"{path} cannot be read ({problem}): name a folder in Hugging Face layout, with config.json, "
             "tokenizer.json and model.safetensors."

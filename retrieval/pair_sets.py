@@ -87,6 +87,8 @@ def read_pair_sets(folder: Path, names: Sequence[str], most: int, seed: int) -> 
 
     Raises CorpusError when there is none, or a named one is missing.
     """
+    if not folder.is_dir():
+        raise CorpusError(f"{folder} is not there, or is no folder: name one that holds NAME/pairs.jsonl.gz.")
     there = sorted(path.parent.name for path in folder.glob("*/pairs.jsonl.gz"))
     if not there or (lost := sorted(set(names) - set(there))):
         wanted = f"no set {lost[0]!r}" if there else "no NAME/pairs.jsonl.gz"

@@ -75,7 +75,7 @@ def read_weights(path: Path = WEIGHTS) -> dict[str, float]:
         weights: dict[str, float] = {
             name: float(w) for name, w in json.loads(path.read_text("utf-8"))["weights"].items()
         }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
         raise ConfigError(
             f"The reranker's weights cannot be read from {path} ({problem!r}): restore the file, or write a new one "
             "with `tidegate train-reranker --kind features --pairs DIR --out FILE`."

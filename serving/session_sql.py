@@ -63,6 +63,12 @@ class SqlSessions:
         try:
             address = make_url(url)
             self._shown = address.render_as_string(hide_password=True)
+            if address.get_backend_name() == "sqlite" and address.query:
+                # The driver would ignore one that it does not know, and fail as a bug on a value that is none.
+                raise ConfigError(
+                    f"sessions.url {self._shown} has {', '.join(sorted(address.query))} after its '?', and a SQLite "
+                    "file takes none of it: write sqlite:////path/file."
+                )
             self._engine = create_engine(address, **_options(address.get_backend_name()))
         except (sql_errors.ArgumentError, sql_errors.NoSuchModuleError, KeyError, ValueError, ImportError) as error:
             raise ConfigError(

@@ -32,11 +32,18 @@ def calibrate(
     the judge may not gate on them.
     """
     from tidegate.judge_records import write
+    from tidegate.writable import check_writable
 
     settings = loaded(ctx).settings
-    with progress() as report:
-        record = asyncio.run(_calibrated(settings, n, report))
-    path = write(settings.data_dir / "judges", record)
+    folder = settings.data_dir / "judges"
+    check_writable(folder)  # a hosted judge costs money and an hour
+    try:
+        with progress() as report:
+            record = asyncio.run(_calibrated(settings, n, report))
+    except StageFailed as error:  # it could not be asked, which says nothing of what it is worth
+        complain(str(error))
+        return Code.NOT_MEASURED
+    path = write(folder, record)
     if as_json:
         say_json({"file": str(path), "passes": not record.problems, "problems": record.problems, **asdict(record)})
     else:

@@ -131,7 +131,7 @@ def _kept(path: Path) -> dict[str, Judgement]:
     try:
         told = json.loads(path.read_text("utf-8"))
         return {name: Judgement(Grade(grade) if grade else None, reason) for name, (grade, reason) in told.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return {}
 
 

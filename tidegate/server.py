@@ -122,7 +122,7 @@ def recorded(settings: "Settings") -> Server | None:
         return Server(pid, float(told["started"]), str(told["url"]), str(told["folder"]), *digests)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, LookupError) as error:
+    except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
         raise StorageError(f"{path} cannot be read ({type(error).__name__}: {error}): delete it.") from error
 
 

@@ -1,14 +1,38 @@
 """Who writes answers and rewrites questions, and how hard a hosted model is tried: part of settings.py."""
 
+import re
 from collections.abc import Iterator
+from ipaddress import ip_address
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from tidegate.section import Folder, ModelId, Seconds, Section
 
 Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$"), "a region like eu-central-1"]
-Url = Annotated[str, StringConstraints(max_length=2048, pattern=r"^https?://[^\s/]\S*$"), "an http(s) address"]
+
+
+def _with_a_host(url: str) -> str:
+    """The address, if it can be called: a pattern knows nothing of ports, brackets and names of hosts."""
+    parts = urlsplit(url)  # raises ValueError, like all of this
+    host = parts.hostname or ""
+    if parts.port == 0 or parts.query or parts.fragment:
+        raise ValueError("a path follows the port, and nothing follows the path")
+    if ":" in host:
+        ip_address(host.partition("%")[0])
+    elif not _HOST.fullmatch(host.encode("idna").decode()):
+        raise ValueError("no name of a host")
+    return url
+
+
+_HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
+Url = Annotated[
+    str,
+    StringConstraints(max_length=2048, pattern=r"^https?://[^\s/]\S*$"),
+    AfterValidator(_with_a_host),
+    "an http(s) address like http://127.0.0.1:11434/v1",
+]
 
 
 class Generation(Section):

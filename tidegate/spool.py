@@ -115,7 +115,7 @@ def _read(path: Path) -> dict[str, Any]:  # JSON
     """The JSON object in a file; one that is not there or damaged is empty, and is written anew in its time."""
     try:
         found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -30,5 +30,5 @@ def offered(data_dir: Path) -> tuple[str, ...]:
         return tuple(str(question) for question in json.loads((data_dir / FILE).read_text("utf-8")))
     except FileNotFoundError:
         return ()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{data_dir / FILE} cannot be read ({error}): delete it or mend it.") from error

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from domain.errors import BadRequest, StorageError
 from tidegate.console import Code, note, say, say_json
+from tidegate.writable import check_writable
 
 if TYPE_CHECKING:
     from tidegate.settings import Settings
@@ -20,6 +21,7 @@ def train_features(settings: "Settings", pairs: Path | None, out: Path, seed: in
         raise BadRequest("--kind features learns from --pairs DIR, a folder of NAME/pairs.jsonl.gz.", "pairs")
     if out.is_dir():
         raise BadRequest(f"{out} is a folder, --kind features writes a file: name one, such as weights.json.", "out")
+    check_writable(out.parent)
     note("searching some 4,000 lists and leaving out each domain in turn: minutes")
     record = trained(pairs, make_embedder(settings), word_vectors_of(settings), seed) | {"command": command}
     try:

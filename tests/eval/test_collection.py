@@ -44,6 +44,11 @@ def test_a_folder_without_judgements_says_so(tmp_path: Path) -> None:
         load_beir(tmp_path)
 
 
+def test_a_folder_that_is_not_there_is_told_as_that(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"nope is not there, or is no folder"):
+        load_beir(tmp_path / "nope")
+
+
 def test_another_query_file_or_a_compressed_one_can_be_read(tmp_path: Path) -> None:
     folder = beir(tmp_path, "dev")
     (folder / "queries.rewrite.jsonl").write_text('{"_id": "1", "text": "new"}\n', encoding="utf-8")

@@ -7,7 +7,7 @@ import pytest
 from domain.errors import StageFailed
 from domain.judging import Grade, Judgement, Submission
 from eval.client import Failure
-from eval.judging import counted, judgements, submission
+from eval.judging import GIVEN_UP_AFTER, counted, judgements, submission
 from eval.observed import Observed
 from eval.questions import Anchor
 from eval.rubric import load
@@ -78,3 +78,25 @@ async def test_a_judge_that_cannot_be_asked_has_not_judged() -> None:
     said = (await judgements(Gone(), {"q1": ASKED}))["q1"]
     assert (said.judgement.grade, said.asked) == (None, False)
     assert "nobody there" in said.judgement.reason
+
+
+async def test_a_judge_that_is_silent_for_long_is_not_asked_again_and_one_silence_is_no_reason_to_stop() -> None:
+    class Deaf:
+        name, rubric, families = "deaf", "r", frozenset({"qwen"})
+
+        def __init__(self, answers_every: int) -> None:
+            self.asked, self.answers_every = 0, answers_every
+
+        async def judge(self, submission: Submission) -> Judgement:
+            self.asked += 1
+            if self.asked % self.answers_every:
+                raise StageFailed("nobody there")
+            return RIGHT
+
+    many = {f"q{n}": ASKED for n in range(100)}
+    gone, shaky = Deaf(1000), Deaf(GIVEN_UP_AFTER)
+    said = await judgements(gone, many, workers=1)
+    assert gone.asked == GIVEN_UP_AFTER
+    assert {one.asked for one in said.values()} == {False}
+    await judgements(shaky, many, workers=1)
+    assert shaky.asked == 100

@@ -129,7 +129,7 @@ def test_an_empty_question_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_or_binary_question_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match=r"gone\.jsonl cannot be read"):
+    with pytest.raises(CorpusError, match=r"gone\.jsonl cannot be read: there is no such file\."):
         load(tmp_path / "gone.jsonl")
     (tmp_path / "bad.jsonl").write_bytes(b"\xff\xfe\xc3\x28")
     with pytest.raises(CorpusError, match=r"bad\.jsonl cannot be read"):

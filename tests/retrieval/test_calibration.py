@@ -30,7 +30,7 @@ def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
         read(path)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{"])
+@pytest.mark.parametrize("content", ["", "[]", "{", "[" * 100_000, '{"a":' * 100_000])
 def test_a_file_that_is_no_calibration_is_refused_with_the_way_out(content: str, tmp_path: Path) -> None:
     path = tmp_path / "calibration.json"
     path.write_text(content, "utf-8")

@@ -64,6 +64,13 @@ def test_a_database_that_cannot_be_opened_names_it_and_the_way_out(tmp_path: Pat
         store(tmp_path / "nowhere" / "s.db")
 
 
+@pytest.mark.parametrize("extra", ["timeout=abc", "timeout=5", "foo=bar", "mode=ro&uri=true"])
+def test_what_follows_the_path_of_a_file_is_refused_by_name(tmp_path: Path, extra: str) -> None:
+    with pytest.raises(ConfigError, match=rf"has .*{extra.partition('=')[0]}.* after its '\?'"):
+        SqlSessions(f"sqlite:///{tmp_path / 's.db'}?{extra}", 3600.0, 100)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_password_is_in_no_message() -> None:
     with pytest.raises(StorageError) as told:
         SqlSessions("postgresql://tidegate:hunter2@127.0.0.1:1/none", 3600.0, 10)

@@ -346,7 +346,7 @@ def test_a_folder_that_is_no_collection_or_has_several_splits_is_refused_with_wh
         write_split(many, name)
     (here / "empty").mkdir()
     for where, args, said in (
-        ("gone", [], "gone/qrels has 0 splits (none)"),
+        ("gone", [], "gone is not there, or is no folder"),
         ("empty", [], "empty/qrels has 0 splits (none)"),
         ("many", [], "many/qrels has 2 splits (dev, test): choose one with --split."),
         ("many", ["--split", "train"], "many/qrels has no split 'train', there are: dev, test."),

@@ -14,11 +14,13 @@ from eval.model_judge import ModelJudge
 from eval.observed import Observed
 from tests.eval.replies import QUESTION, answer
 from tests.fakes import ScriptedGenerator
+from tests.stubs.openai import OpenAIStub
 from tests.tidegate.small import SMALL, small_library
 from tidegate.cli import main
 from tidegate.compose import make_registry
 from tidegate.compose_judge import judge_name, make_judge, make_rubric
-from tidegate.judge_records import read, write
+from tidegate.console import Code
+from tidegate.judge_records import _name, read, write
 from tidegate.judging import bound, check_gating, judgements
 from tidegate.loading import load
 from tidegate.measuring import binding
@@ -89,11 +91,36 @@ def test_a_calibration_that_was_changed_afterwards_is_refused(tmp_path: Path) ->
         check_gating(settings_with(tmp_path, floor="0.5", calibration=str(path)))
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", "nonsense", '{"figures": 3}'])
+@pytest.mark.parametrize("content", ["", "[]", "{}", "nonsense", '{"figures": 3}', "[" * 100_000, '{"a":' * 100_000])
 def test_a_file_that_holds_no_calibration_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "judge-0.json"
     path.write_text(content)
     with pytest.raises(ConfigError, match=r"judge\.calibration"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("judge", 7), ("judge", ""), ("rubric", None), ("cases", ["x"]), ("families", "meta"), ("families", [1]),
+        ("figures", []), ("kappa", {}), ("kappa", {"value": "x", "low": 0.9, "high": 1.0, "n": 600}),
+        ("kappa", {"value": 0.95, "low": 0.97, "high": 0.9, "n": 600}),
+        ("kappa", {"value": 0.95, "low": 0.9, "high": 7.0, "n": 600}),
+        ("kappa", {"value": float("nan"), "low": 0.9, "high": 1.0, "n": 600}),
+        ("kappa", {"value": True, "low": True, "high": True, "n": 600}),
+        ("kappa", {"value": 0.95, "low": 0.9, "high": 1.0, "n": -1}),
+        ("kappa", {"value": 0.95, "low": 0.9, "high": 1.0, "n": 1.5}),
+        ("more", 1),
+    ],
+)  # fmt: skip
+def test_a_record_of_nonsense_under_the_right_name_is_refused_by_the_field(
+    tmp_path: Path, field: str, value: object
+) -> None:
+    told = json.loads(write(tmp_path, Record("rules@1", ("no model",), "answers-1@2", "cases", GOOD)).read_text())
+    (told["figures"] if field == "kappa" else told)[field] = value
+    path = tmp_path / _name(told)
+    path.write_text(json.dumps(told))
+    with pytest.raises(ConfigError, match=rf"is no calibration \(.*({field}|exactly the fields)"):
         read(path)
 
 
@@ -223,6 +250,33 @@ def test_a_calibration_is_measured_recorded_and_lets_the_rules_gate(tmp_path: Pa
     assert set(told["figures"]) == set(GOOD)
     assert told["rubric"] == make_rubric(Settings()).tag
     check_gating(settings_with(tmp_path, floor="0.5", calibration=told["file"]))
+
+
+NOBODY = {
+    "backend": "openai_compatible", "model_id": "qwen3", "endpoint_url": "http://127.0.0.1:9/v1",
+}  # fmt: skip
+
+
+def test_a_judge_that_nobody_answers_for_is_given_up_soon_and_nothing_is_recorded(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    size = ["--set", "sample.documents=100", "--set", "sample.questions=440", "--set", f"data_dir={tmp_path}"]
+    nobody = [word for key, value in NOBODY.items() for word in ("--set", f"judge.{key}={value}")]
+    assert main(["judge", "calibrate", "--questions", "80", *size, *nobody]) == Code.NOT_MEASURED
+    said = capsys.readouterr().err
+    assert "could not be asked about" in said
+    assert "cannot be reached" in said
+    assert list((tmp_path / "judges").iterdir()) == []
+
+
+def test_a_data_folder_that_cannot_be_written_is_found_before_anybody_is_asked(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "judges").write_text("a file where the folder has to be")
+    with OpenAIStub([]) as stub:
+        judge = NOBODY | {"endpoint_url": f"{stub.url}/v1"}
+        hosted = [word for key, value in judge.items() for word in ("--set", f"judge.{key}={value}")]
+        assert main(["judge", "calibrate", "--set", f"data_dir={tmp_path}", *hosted]) == Code.REFUSED
+        assert stub.requests == []
+    assert "judges cannot be written" in capsys.readouterr().err
 
 
 def test_a_hosted_judge_that_is_not_there_leaves_the_gate_unmeasured(

@@ -314,6 +314,24 @@ def test_a_secret_in_the_wrong_place_is_not_repeated(tmp_path: Path) -> None:
     assert not any("hunter2" in problem for problem in problems)
 
 
+@pytest.mark.parametrize("key", ["judge.endpoint_url", "generation.endpoint_url", "registry.endpoint_url"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://[::1", "http://[::g]/", "http://h:99999/v1", "http://h:port/v1", "http://a..b/v1", "http://-/",
+        "http://h:0/v1", "http://:80/v1", "http://h/v1?x=1", "http://h/v1#part", "ftp://h", "http://", "h:80",
+    ],
+)  # fmt: skip
+def test_an_address_that_nobody_could_call_is_refused_when_settings_load(key: str, address: str) -> None:
+    with pytest.raises(InvalidSettings, match=rf"{key}: got .*, wanted an http\(s\) address"):
+        load(None, {}, {key: address})
+
+
+@pytest.mark.parametrize("address", ["http://[::1]:80/v1", "https://my_vllm.default.svc:8000/v1", "http://ü.example"])
+def test_an_address_that_can_be_called_is_taken_as_it_is(address: str) -> None:
+    assert load(None, {}, {"judge.endpoint_url": address}).settings.judge.endpoint_url == address
+
+
 def test_a_control_character_cannot_reach_the_terminal_through_a_message(tmp_path: Path) -> None:
     assert all(problem.isprintable() for problem in refused(tmp_path, '"a\\e[31m": "b\\e[0m"'))
 

@@ -112,6 +112,14 @@ def test_a_folder_without_pairs_is_told(tmp_path: Path, capsys: Capture) -> None
     assert "no NAME/pairs.jsonl.gz" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("kind", ["pooled", "features"])
+def test_a_folder_of_pairs_that_is_not_there_is_told_as_that(tmp_path: Path, capsys: Capture, kind: str) -> None:
+    words = ["--kind", kind, "--pairs", str(tmp_path / "nope"), "--out", str(tmp_path / "out")]
+    steps = ["--steps", "1"] if kind == "pooled" else []
+    assert main(["train-reranker", *words, *steps]) == Code.REFUSED
+    assert "nope is not there, or is no folder" in capsys.readouterr().err
+
+
 def test_two_trainings_cannot_share_a_folder(tmp_path: Path) -> None:
     with working(tmp_path, fresh=False), pytest.raises(BadRequest, match="Another process"), working(tmp_path, False):
         pass
