@@ -30,6 +30,7 @@ from domain.types import (
     Trace,
     Turn,
 )
+from domain.uploading import Upload, UploadJob
 
 Vectors = Any  # numpy float32 [n, dimensions], rows of unit length; the domain imports no array library
 
@@ -278,6 +279,22 @@ class Outcomes(Protocol):
 
     def read(self, version: str) -> tuple[FileOutcome, ...] | None:
         """An outcome a file, and one a record that was left out; None where nobody kept them. Raises StorageError."""
+        ...
+
+
+class Uploads(Protocol):
+    """Takes documents that are sent in; what becomes of them is a job that outlives whoever took them."""
+
+    max_bytes: int  # of one request
+
+    def accept(self, uploads: Sequence[Upload], who: str) -> UploadJob:
+        """A job for these files, remembered when this returns. Raises BadRequest for names, Overloaded when too many
+        wait, and StorageError.
+        """
+        ...
+
+    def job(self, id: str) -> UploadJob:
+        """How far a job is. Raises NotFound."""
         ...
 
 

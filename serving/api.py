@@ -49,6 +49,7 @@ from serving.telemetry import (
     TOKENS,
     TRACES_LOST,
 )
+from serving.uploads_http import upload_routes
 
 
 def create_app(service: Service, echo_request_id: bool = True) -> Starlette:
@@ -60,6 +61,7 @@ def create_app(service: Service, echo_request_id: bool = True) -> Starlette:
         Route("/v1/versions", api.versions),
         Route("/v1/feedback", Feedback(service, api.pointer, api.observer).give, methods=["POST"]),
         *release_routes(service, api.pointer),
+        *upload_routes(service),
         *document_routes(service),
         *outcome_routes(service),
         Route("/healthz", api.healthz),

@@ -110,19 +110,24 @@ async def read_body(request: Request, limits: Limits) -> bytes:
     if kind.partition(";")[0].strip().lower() != "application/json":
         # Not pedantry: a browser sends any other type to any address without asking, this one only after a preflight.
         raise BadRequest(f"Content-Type is {kind[:80]!r}: send application/json.", "Content-Type")
+    return await read_up_to(request, limits.max_body_bytes, limits.body_timeout_s)
+
+
+async def read_up_to(request: Request, most: int, within_s: float) -> bytes:
+    """The request's body, whatever it is. Raises TooLong beyond `most` bytes, BadRequest when it does not arrive."""
     announced = request.headers.get("content-length", "")
-    too_long = TooLong(f"The body is larger than {limits.max_body_bytes:,} bytes: send less in one request.", "body")
-    if announced.isdigit() and int(announced) > limits.max_body_bytes:
+    too_long = TooLong(f"The body is larger than {most:,} bytes: send less in one request.", "body")
+    if announced.isdigit() and int(announced) > most:
         raise too_long
     body = bytearray()
     try:
-        async with asyncio.timeout(limits.body_timeout_s):
+        async with asyncio.timeout(within_s):
             async for piece in request.stream():
                 body += piece
-                if len(body) > limits.max_body_bytes:
+                if len(body) > most:
                     raise too_long
     except TimeoutError as error:
-        raise BadRequest(f"The body did not arrive within {limits.body_timeout_s:g} s: send it at once.") from error
+        raise BadRequest(f"The body did not arrive within {within_s:g} s: send it at once.") from error
     return bytes(body)
 
 

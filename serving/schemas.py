@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from domain.errors import BadRequest, TooLong
 from domain.policies import unseen
 from domain.types import PoolEntry, Role, Session, Turn
+from domain.uploading import Upload
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,17 @@ class FeedbackBody(_Strict):
     helpful: bool
 
 
-Body = TypeVar("Body", AnswerBody, SearchBody, CanaryBody, PromoteBody, RollbackBody, FeedbackBody, GroupsBody)
+class UploadBody(_Strict):
+    """`POST /v1/documents`. Missing `groups` leave it to the text and the settings who may read it."""
+
+    name: str = Field(max_length=1000)
+    text: str
+    groups: tuple[str, ...] | None = Field(default=None, strict=False)
+
+
+Body = TypeVar(
+    "Body", UploadBody, AnswerBody, SearchBody, CanaryBody, PromoteBody, RollbackBody, FeedbackBody, GroupsBody
+)
 
 
 def read_answer(raw: bytes, limits: Limits, max_chars: int) -> AnswerBody:
@@ -184,6 +195,16 @@ def read_groups(raw: bytes, limits: Limits) -> GroupsBody:
     body, problems = _read(raw, GroupsBody, limits)
     _refuse(problems)
     return body  # type: ignore[return-value]  # None only with problems, and those have been raised
+
+
+def read_upload(raw: bytes, limits: Limits) -> Upload:
+    """The file of a JSON body. Raises as `read_answer` does; whether its name will do, the library says."""
+    body, problems = _read(raw, UploadBody, limits)
+    if body is not None and any(not name.strip() for name in body.groups or ()):
+        problems.append(_Problem("groups", "'groups' holds a blank name: leave it out, an empty list is nobody."))
+    _refuse(problems)
+    assert body is not None
+    return Upload(body.name, body.text.encode(), body.groups)
 
 
 def session_of(body: SessionBody | None, new_id: str) -> Session:

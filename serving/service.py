@@ -10,7 +10,7 @@ from starlette.datastructures import Headers
 from domain.amending import Amending
 from domain.canary import Advice
 from domain.naming import Naming
-from domain.ports import Generator, IndexRegistry, Observations, Outcomes, SessionStore, Stages, TraceSink
+from domain.ports import Generator, IndexRegistry, Observations, Outcomes, SessionStore, Stages, TraceSink, Uploads
 from domain.releases import Evidence
 from domain.releasing import Releases
 from domain.types import Rules
@@ -47,7 +47,7 @@ class Service:
     `amending` changes documents that are in a version already; what it did has reached every replica after `settle_s`.
     `admin_of` gives name and tenant of the admin whose key a request shows, None for any other request.
 
-    `outcomes` tells the operator what became of the files of a version.
+    `outcomes` tells the operator what became of the files of a version; `uploads` takes documents from him.
 
     `sessions` remembers conversations; NoSessions leaves that to the client.
 
@@ -82,3 +82,4 @@ class Service:
     settle_s: float = 0.0
     canary_share: float = 0.05
     outcomes: Outcomes | None = None
+    uploads: Uploads | None = None

@@ -22,6 +22,7 @@ from tidegate.compose_releases import make_lookout, make_observations, make_rele
 from tidegate.compose_sessions import make_sessions
 from tidegate.compose_shards import make_shard, make_sharded
 from tidegate.settings import Settings, Stage
+from tidegate.uploading import make_uploads
 from tidegate.watching import live
 
 
@@ -37,6 +38,7 @@ def make_served(settings: Settings, stages: Stages, ready: Ready, telemetry: Tel
         releases=make_releases(settings),
         admin_key=read_key(settings),
         outcomes=make_outcomes(settings),
+        uploads=make_uploads(settings),
         amending=make_amending(settings),
         settle_s=SETTLE_S,
         canary_share=settings.canary.shares[0],

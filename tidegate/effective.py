@@ -21,7 +21,7 @@ NOT_SERVED = frozenset(
      "embedding.query_cache", "rerank.device", "retrieval.shards", "rerank.threads", "rerank.batch_tokens",
      "serving.host", "serving.port", "serving.haproxy", "serving.max_body_bytes",
      "serving.stages", "costs", "evaluation", "judge", "tracking", "canary", "sample",
-     "access.rules", "access.admin_key_file", "access.keys_file", "access.open_to_network"}
+     "access.rules", "uploads", "access.admin_key_file", "access.keys_file", "access.open_to_network"}
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from tidegate.section import Folder, Name, Names, Seconds, Section, Share
+from tidegate.settings_abstaining import Abstaining
 from tidegate.settings_citations import Citations
 from tidegate.settings_costs import Costs
 from tidegate.settings_embedding import Embedding
@@ -24,6 +25,7 @@ from tidegate.settings_release import Canary, Evaluation, Tracking
 from tidegate.settings_rerank import Rerank
 from tidegate.settings_seeking import Seeking
 from tidegate.settings_sessions import Sessions
+from tidegate.settings_uploads import Uploads
 
 Replicas = Annotated[int, Field(ge=1, le=1000)]
 KnowledgeBaseId = Annotated[str, StringConstraints(pattern=r"^[0-9a-zA-Z]{10}$"), "ten letters and digits"]
@@ -249,6 +251,7 @@ class Settings(Section):
     retrieval: Retrieval = Retrieval()
     rerank: Rerank = Rerank()
     answering: Answering = Answering()
+    abstaining: Abstaining = Abstaining()
     citations: Citations = Citations()
     seeking: Seeking = Seeking()
     sessions: Sessions = Sessions()
@@ -261,6 +264,7 @@ class Settings(Section):
     tracking: Tracking = Tracking()
     canary: Canary = Canary()
     sample: Sample = Sample()
+    uploads: Uploads = Uploads()
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         if self.answering.wide_k > self.retrieval.max_k:
