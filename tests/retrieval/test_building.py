@@ -134,6 +134,23 @@ def test_unchanged_text_is_not_embedded_again(tmp_path: Path) -> None:
     assert np.array_equal(before[:2], after[:2])
 
 
+@pytest.mark.parametrize("chunker", ["semantic", "contextual"])
+def test_passages_found_by_more_than_their_text_are_not_embedded_again_either(tmp_path: Path, chunker: str) -> None:
+    old = [
+        document(name, " ".join(f"The pump of hall {i} is oiled by crew {name}." for i in range(30)), title=name)
+        for name in "abc"
+    ]
+    settings = {"chunker": chunker, "chunk_tokens": 40}
+    first, _ = made(tmp_path, old, **settings)
+    new = document("d", "The valve of the lake sticks in winter and is greased by nobody.")
+    report, folder = made(tmp_path, [*old, new], parent=first.version.id, **settings)
+    assert first.version.chunks > 6
+    assert (report.embedded, report.reused_vectors) == (1, first.version.chunks)
+    again, other = made(tmp_path / "anew", [new, *old], **settings)
+    assert again.version.id == report.version.id
+    assert contents(other) == contents(folder)
+
+
 def test_vectors_of_another_embedder_are_not_taken(tmp_path: Path) -> None:
     first, _ = made(tmp_path)
     report, _ = made(tmp_path, embedder=CountingEmbedder(tag="other"), parent=first.version.id)

@@ -4,6 +4,7 @@ import pickle
 from pathlib import Path
 
 import numpy as np
+import orjson
 import pytest
 
 from domain.errors import BadRequest, ConfigError, StageFailed
@@ -11,7 +12,7 @@ from retrieval.reading import Source
 from retrieval.work import Cutting
 from tests.tidegate.tiny import settings
 from tidegate.build import OfRay, place
-from tidegate.build_on_ray import _CutTask, _EmbedTask, _told, cluster
+from tidegate.build_on_ray import _CutTask, _EmbedTask, _EncodedCutTask, _told, cluster
 
 HOW = Cutting("heading", 200, 0)
 
@@ -24,6 +25,18 @@ def test_a_worker_cuts_a_file_and_sends_its_account_along(tmp_path: Path) -> Non
     ((doc_id, where, cut),) = reading.found
     assert (number, reading.records, doc_id, where, len(cut.passages)) == (3, 2, "a", "a.jsonl:1", 1)
     assert [outcome.code for outcome in reading.left_out] == ["not_json"]
+
+
+def test_a_worker_that_compares_meanings_cuts_with_the_encoder_of_the_build(tmp_path: Path) -> None:
+    text = " ".join([*["The pump moves cold water."] * 9, *["The bank lends farmers money."] * 9])
+    (tmp_path / "a.txt").write_text(text)
+    part = {"part": pickle.dumps((0, Source(tmp_path / "a.txt", "a.txt")))}
+    task = _CutTask(Cutting("semantic", 200, 0), frozenset({"x"}), "t")
+    (row,) = _EncodedCutTask(task, settings(tmp_path), ("hashing-256-1", ""))(part)
+    ((_, _, cut),) = pickle.loads(row["made"])[1].found
+    assert [orjson.loads(passage.line)["text"].count("pump") for passage in cut.passages] == [9, 0]
+    with pytest.raises(ConfigError, match="has the encoder hashing-256-1, the build wants minilm-1 on openvino"):
+        _EncodedCutTask(task, settings(tmp_path), ("minilm-1", "openvino"))
 
 
 def test_a_worker_embeds_what_the_build_would(tmp_path: Path) -> None:
