@@ -59,6 +59,22 @@ def asked(question: str) -> Asked:
     return Asked(subjects, qualifiers, tuple(words), cue, freshness)
 
 
+def innermost(question: str, subject: Term) -> str:
+    """The noun phrase that leads to the subject first: `the site hit by P3` in a question about its operator.
+
+    What a chain of several passages begins with. Empty where the subject stands in no such phrase.
+    """
+    before, found, after = question.partition(subject.shown)
+    articles = list(_ARTICLE.finditer(before)) if found else []
+    if articles and not before[articles[-1].end() :].strip():  # the subject's own article
+        articles.pop()
+    if not articles:
+        return ""
+    lead = before[articles[-1].start() :]
+    verb = _VERB.match(after) if _CLAUSE.search(lead) else None
+    return f"{lead}{subject.shown}{verb.group() if verb else ''}"
+
+
 def _label(subject: Term) -> re.Pattern[str]:
     """The noun before an identifier (pump P3); after a question word or `I` it is a verb (who makes P3)."""
     verb = r"(?<!\bwho )(?<!\bwhat )(?<!\bthat )(?<!\bwhich )(?<!\bI )(?<!\byou )(?<!\bwe )(?<!\bto )"
@@ -70,6 +86,9 @@ def _cue(asks: str, fact: str | None, weight: float, flags: re.RegexFlag = re.IG
     return Cue(re.compile(asks, re.IGNORECASE), None if fact is None else re.compile(fact, flags), weight)
 
 
+_ARTICLE = re.compile(r"\bthe (?=\w)", re.IGNORECASE)
+_CLAUSE = re.compile(r"\b(?:where|that|which|who|when)\b", re.IGNORECASE)
+_VERB = re.compile(r"(?: (?:is|was|are|were))? \w+(?: out)?")
 _NUMERAL = r"(?:\d[\d.,]*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|a dozen)"
 _MONTHS = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
 _DATE = (

@@ -18,6 +18,7 @@ from generation.terms import Kind, Term, keys, terms
 
 BEAM = 8  # chains of sentences that are prolonged
 HOP_COST = 0.15  # what a further hop must add, on a scale where 1 says all that is asked
+BRINGS = 0.2  # what a new name is worth in the nearest sentence, on the same scale
 BLIND_HOP_COST = 0.4  # the same from a sentence that says nothing of what is asked: a chance acquaintance
 
 
@@ -71,6 +72,24 @@ class Judge:
             beam = self._ranked(subject, [(*chain, c) for _, chain in beam for c in self._linked(chain)])
             best = max(best, beam[:1], key=lambda scored: scored[0][0] if scored else 0.0)
         return best[0][1] if best and best[0][0] > 0 else ()
+
+    def nearest(self, subject: Term | None, lead: "Judge | None" = None) -> Candidate | None:
+        """The one sentence that says most about the subject, however little; None when none is about it.
+
+        `lead` judges the phrase that leads to the subject, where the question goes on from there: then a sentence that
+        brings in a name is preferred, since it is the first step to an answer that stands elsewhere.
+        """
+        named = [c for c in self.candidates if subject is None or subject.within(c.above)]
+        near = named or [c for c in self.candidates if subject is not None and about(subject, c)]
+        scores = {c.place: self._nearness(subject, c, lead) for c in near}
+        return max(near, key=lambda c: (scores[c.place], [-place for place in c.place]), default=None)
+
+    def _nearness(self, subject: Term | None, candidate: Candidate, lead: "Judge | None") -> float:
+        near = self._value(subject, (candidate,))
+        if lead is not None:
+            brings = any(self._known.isdisjoint(name.keys) for name in _names(candidate.sentence.text))
+            near += lead._value(subject, (candidate,)) + (BRINGS if brings else 0.0)
+        return near
 
     def _ranked(self, subject: Term | None, chains: Sequence[Chain]) -> list[tuple[float, Chain]]:
         scored = [(self._value(subject, chain), chain) for chain in chains]

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 from domain.prompt import PromptPlan
 from domain.types import Delta, Draft, Evidence, StopReason
-from generation.asking import asked
+from generation.asking import asked, innermost
 from generation.choosing import Candidate, Judge, about, candidates_of, holds, says
 from generation.rewriting import standalone
 from generation.terms import Term
@@ -22,10 +22,12 @@ class ExtractiveGenerator:
     For each name and identifier of the question the quoted sentences must be about it, the years and amounts asked for
     must stand with it, and of what is asked about it at least `min_coverage` (0..1) must be spoken of. Subjects for
     which that fails are named at the end; when it fails for all, the draft stops as NOT_COVERED and says what was not
-    found. Streams one delta per claim. English casing decides what is a name; other languages are matched word by word.
+    found. With `nearest` somebody else decides what is covered: where the rules above would decline, it quotes the one
+    sentence nearest to each subject instead, and declines only where none is about any. Streams one delta per claim.
+    English casing decides what is a name; other languages are matched word by word.
     """
 
-    def __init__(self, max_sentences: int = 4, min_coverage: float = 0.5) -> None:
+    def __init__(self, max_sentences: int = 4, min_coverage: float = 0.5, *, nearest: bool = False) -> None:
         if max_sentences < 1 or not 0 <= min_coverage <= 1:
             raise ValueError(
                 f"An extractive answer needs max_sentences >= 1 and min_coverage in 0..1, got {max_sentences} and "
@@ -33,6 +35,7 @@ class ExtractiveGenerator:
             )
         self._max_sentences = max_sentences
         self._min_coverage = min_coverage
+        self._nearest = nearest
 
     async def generate(self, plan: PromptPlan) -> AsyncGenerator[Delta | Draft, None]:
         """Deltas, one per claim, then the Draft. Equal plans give equal drafts.
@@ -61,12 +64,25 @@ class ExtractiveGenerator:
             for candidate in () if unmet or not chain else chain:
                 unnamed = len(subjects) > 1 and subject is not None and not subject.within(candidate.own)
                 quoted.setdefault(candidate, subject.shown if unnamed and subject else "")
+        if not quoted and self._nearest:
+            quoted = self._nearest_to(question, judge)
         if not quoted:
             return [_not_covered(missing)], StopReason.NOT_COVERED
         claims = [_claim(candidate, name) for candidate, name in quoted.items()]
         left = [s for s in judge.wanted.subjects if not any(s.within(c.above) or about(s, c) >= 0.5 for c in quoted)]
         claims += [f"The sources do not say this of {_listed(left)}."] if left else []
         return [claim + " " for claim in claims[:-1]] + claims[-1:], StopReason.END
+
+    def _nearest_to(self, question: str, judge: Judge) -> dict[Candidate, str]:
+        """A sentence for each subject: the one that leads on from it where others are asked about through it."""
+        found: dict[Candidate, str] = {}
+        subjects: Sequence[Term | None] = judge.wanted.subjects or (None,)
+        for subject in subjects[: self._max_sentences]:
+            phrase = innermost(question, subject) if subject else ""
+            lead = Judge(asked(f"Which is {phrase}?"), judge.candidates) if phrase else None
+            if (candidate := judge.nearest(subject, lead)) is not None:
+                found.setdefault(candidate, "")
+        return found
 
     def _missing(self, judge: Judge, subject: Term | None, chain: Sequence[Candidate]) -> list[Term]:
         """What a chain leaves uncovered, when that is too much to be an answer about `subject`; else nothing."""

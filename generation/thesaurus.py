@@ -68,6 +68,18 @@ car vehicle automobile
 illness disease sickness condition
 doctor physician
 job work position role post
+site place concerns hit struck happened took host
+device equipment machine model unit part fault failed
+opening opened opens day service inaugurated ribbon operation
+release released sale sold launched launch market
+counterparty party parties sign signed other
+establish established founded register registered entered
+debt owe owed borrowings net banks
+workforce employed payroll people worked
+timeout wait waits drops gave given seconds request call
+company operator runs employs licence crew hands
+service sender comes raises produces message
+alarm start began begin raised happened
 meet met
 die death dead
 win won winner victory

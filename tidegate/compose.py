@@ -39,6 +39,7 @@ from tidegate.compose_bedrock import (
     rewriter_prices_of,
 )
 from tidegate.compose_calibration import check_calibration, make_bar, make_calibration
+from tidegate.compose_covering import make_covering
 from tidegate.compose_generation import check_hosted, make_hosted_generator, paces
 from tidegate.settings import Settings
 from tidegate.suggestions import offered
@@ -103,7 +104,19 @@ def _reading_folder(settings: Settings) -> Path:
 
 def open_index(settings: Settings, embedder: Embedder, version: str) -> HybridIndex:
     """A version, open for searching. Raises IncompatibleIndex when it was built with another encoder or analyser."""
-    return open_folder(settings, embedder, make_registry(settings).folder(version))
+    return open_folder(settings, embedder, sound_folder(settings, version))
+
+
+def sound_folder(settings: Settings, version: str) -> Path:
+    """The folder of a version about to be opened, once it was seen to be what was published: whole up to
+    `registry.verify_mb`, by its manifest and the size of every file above that.
+    """
+    registry = make_registry(settings)
+    if registry.size(version) <= settings.registry.verify_mb * 1_000_000:
+        registry.verify(version)
+    else:
+        registry.check(version)
+    return registry.folder(version)
 
 
 def open_folder(settings: Settings, embedder: Embedder, folder: Path) -> HybridIndex:
@@ -209,7 +222,8 @@ def make_generator(settings: Settings) -> Generator:
         return UngroundedGenerator()
     from generation.extractive import ExtractiveGenerator
 
-    return ExtractiveGenerator()
+    # Where the evidence is weighed before anybody writes, declining once more would undo what was learned.
+    return ExtractiveGenerator(nearest=make_covering(settings) is not None)
 
 
 def check_startable(settings: Settings) -> None:
@@ -258,6 +272,7 @@ def make_rules(settings: Settings) -> Rules:
         agent_steps=settings.seeking.steps if settings.seeking.mode == "agent" else 0,
         agent_covered=settings.seeking.covered,
         calibration=make_calibration(settings),
+        covering=make_covering(settings),
         prices=prices_of(settings),
         rewriter_prices=rewriter_prices_of(settings),
     )
