@@ -26,6 +26,17 @@ class Coast:
         clock = lambda: datetime.now(UTC) + timedelta(hours=hours)  # noqa: E731
         return S3Registry(objects, self._path / machine, 1 << 30, part=PART, clock=clock)
 
+    def copied(self, path: Path) -> "Coast":
+        """The same objects in a bucket of their own, and other machines."""
+        path.mkdir()
+        other = Coast(self.server, path)
+        for key in self.there():
+            whole = f"library/{key}"
+            self.server.client().copy_object(
+                Bucket=other.bucket, Key=whole, CopySource={"Bucket": self.bucket, "Key": whole}
+            )
+        return other
+
     def there(self) -> set[str]:
         return {each.key for each in self.registry().objects.listed("")}
 

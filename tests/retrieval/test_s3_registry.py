@@ -38,7 +38,6 @@ OPERATIONS: dict[str, Callable[[IndexRegistry, Path], None]] = {
     "move": lambda registry, path: registry.move(replace(move(FIRST, SECOND), decision=FORCED)),
     "remove": lambda registry, path: registry.remove(V3),
     "tombstone": lambda registry, path: registry.tombstone(["a"]),
-    "access": lambda registry, path: registry.set_access("a", frozenset({"hr"})),
 }
 
 
@@ -63,14 +62,20 @@ def chain(registry: IndexRegistry) -> tuple[Move, ...]:
     return moves
 
 
-def after(name: str, server: S3Server, path: Path) -> tuple[tuple[Any, ...], int]:
+@pytest.fixture
+def before(coast: Coast, tmp_path: Path) -> Coast:
+    """A prepared bucket, to be copied."""
+    prepared(coast, tmp_path)
+    return coast
+
+
+def after(name: str, before: Coast, path: Path) -> tuple[tuple[Any, ...], int]:
     """What is known when nothing went wrong, and how many requests that takes."""
-    coast = Coast(server, path)
-    prepared(coast, path)
+    coast = before.copied(path / "undisturbed")
     registry = coast.registry("other")
-    with server.fault(lambda _: None):
+    with coast.server.fault(lambda _: None):
         OPERATIONS[name](registry, path)
-        count = len(server.requests)
+        count = len(coast.server.requests)
     return known(coast.registry()), count
 
 
@@ -80,14 +85,11 @@ def after(name: str, server: S3Server, path: Path) -> tuple[tuple[Any, ...], int
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_a_lost_reply_to_any_request_changes_nothing(name: str, s3_server: S3Server, tmp_path: Path) -> None:
-    wanted, count = after(name, s3_server, tmp_path)
+def test_a_lost_reply_to_any_request_changes_nothing(name: str, before: Coast, tmp_path: Path) -> None:
+    wanted, count = after(name, before, tmp_path)
     for nth in range(1, count + 1):
-        shutil.rmtree(tmp_path)
-        tmp_path.mkdir()
-        coast = Coast(s3_server, tmp_path)
-        prepared(coast, tmp_path)
-        with s3_server.fault(lambda asked, nth=nth: LOST if asked.nth == nth else None):
+        coast = before.copied(tmp_path / str(nth))
+        with coast.server.fault(lambda asked, nth=nth: LOST if asked.nth == nth else None):
             OPERATIONS[name](coast.registry("other"), tmp_path)
         assert known(coast.registry()) == wanted, nth
 
@@ -162,21 +164,17 @@ def test_who_lost_is_not_told_that_he_won_when_the_reply_is_lost_too(coast: Coas
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_whoever_dies_before_any_request_leaves_the_old_or_the_new_and_the_next_command_works(
-    name: str, s3_server: S3Server, tmp_path: Path
+    name: str, before: Coast, tmp_path: Path
 ) -> None:
-    wanted, count = after(name, s3_server, tmp_path)
+    (wanted, count), was = after(name, before, tmp_path), known(before.registry())
     for nth in range(1, count + 1):
-        shutil.rmtree(tmp_path)
-        tmp_path.mkdir()
-        coast = Coast(s3_server, tmp_path)
-        prepared(coast, tmp_path)
-        before = known(coast.registry())
+        coast = before.copied(tmp_path / str(nth))
         # From some request on none arrives: to the bucket that is the same as a process that was killed. Of some
         # operations the last requests only put on record once more what has happened.
-        with s3_server.fault(lambda asked, nth=nth: DROPPED if asked.nth >= nth else None), suppress(StorageError):
+        with coast.server.fault(lambda asked, nth=nth: DROPPED if asked.nth >= nth else None), suppress(StorageError):
             OPERATIONS[name](coast.registry("dead", attempts=1), tmp_path)
         between = known(coast.registry())
-        assert all(now in (old, new) for now, old, new in zip(between, before, wanted, strict=True)), nth
+        assert all(now in (old, new) for now, old, new in zip(between, was, wanted, strict=True)), nth
         again(name, coast, tmp_path)
         assert known(coast.registry())[2:] == wanted[2:], nth
         coast.registry(hours=25).clear_leftovers()
