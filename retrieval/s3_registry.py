@@ -7,7 +7,7 @@
     tombstones.json, access.json, documents/<n>.json    what is said of documents
 
 There is no lock. What reads one object and writes another - a decision, a removal - turns the pointer in between, so
-that a move which did not see it is refused. Why that suffices: docs/adr/0060. How versions come and go is
+that a move which did not see it is refused. Why that suffices: docs/adr/0057. How versions come and go is
 s3_versions.py.
 """
 

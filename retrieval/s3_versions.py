@@ -3,7 +3,7 @@
 A version's object goes uploading -> there -> leaving and is swapped each time. An upload has a name that never comes
 again and stands in that object before its first file is sent, so files below an upload that the object does not name
 belong to nobody for ever. The two things that must not happen at once - the pointer comes to a version, and the version
-leaves - are kept apart by turning the pointer (s3_pointer.py). Why that suffices: docs/adr/0060.
+leaves - are kept apart by turning the pointer (s3_pointer.py). Why that suffices: docs/adr/0057.
 """
 
 from collections.abc import Iterator, Mapping
