@@ -82,9 +82,11 @@ class Operator:
         return told
 
     def told_over_http(self) -> dict[str, Any]:
-        """`GET /v1/rollout`."""
+        """`GET /v1/rollout`, as the operator is told it."""
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy cannot reach our loopback
-        with direct.open(f"{self.url}/v1/rollout", timeout=60) as reply:
+        key = (self.folder / ".tidegate" / "admin.key").read_text().strip()
+        asked = urllib.request.Request(f"{self.url}/v1/rollout", headers={"Authorization": f"Bearer {key}"})
+        with direct.open(asked, timeout=60) as reply:
             told: dict[str, Any] = json.load(reply)
         return told
 
