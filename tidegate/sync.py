@@ -44,7 +44,7 @@ def sync(
     ] = None,
     as_json: AsJson = False,
 ) -> Code:
-    """Bring the library up to its source; only what changed costs.
+    """Bring the library in step with its source.
 
     Unchanged files are not read, unchanged text is not embedded, and the version is, byte for byte, that of a full
     rebuild. What is gone from the source is hidden from every version at once; then the gate decides about the new one.
