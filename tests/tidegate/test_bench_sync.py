@@ -27,7 +27,7 @@ def test_every_figure_of_syncing_is_told_and_both_ways_come_to_the_same(
 ) -> None:
     main(["bench", "sync", "--documents", "200", "--json", "--set", f"data_dir={tmp_path}"])
     figures = {line["name"]: line for line in map(json.loads, capsys.readouterr().out.splitlines())}
-    named = ["time_ratio", "embedded_ratio", "identical_files", "identical_hits", "read_your_write_s"]
+    named = ["time_ratio", "cpu_ratio", "embedded_ratio", "identical_files", "identical_hits", "read_your_write_s"]
     assert list(figures) == named
     assert (figures["identical_files"]["met"], figures["identical_hits"]["met"]) == (True, True)
     assert figures["read_your_write_s"]["value"] > 0
