@@ -37,7 +37,7 @@ HOMES = {
         "tidegate/bench_dense_peers.py",
     },
     "mlflow": {"eval/tracking.py"},
-    "matplotlib": {"eval/plots.py"},
+    "matplotlib": {"eval/plots.py", "load/plots.py"},
     "boto3": {"tidegate/compose_bedrock.py", "tidegate/compose_registry.py", "tidegate/compose_source.py"},
     "sqlalchemy": {"serving/session_sql.py"},
     "ray": {
