@@ -61,6 +61,11 @@ class Apart:
         marks = tuple(Mark(start, name) for start, name in reply["marks"])
         return Parsed(reply["text"], marks, reply["fields"], tuple(reply["remarks"]), tuple(reply["records"]))
 
+    def pids(self) -> list[int]:
+        """The processes that wait for a file."""
+        with self._lock:
+            return [process.pid for process in self._idle]
+
     def close(self) -> None:
         """Ends the idle processes. Whoever parses afterwards gets new ones."""
         with self._lock:
@@ -130,6 +135,11 @@ class _Process:
         if code == -signal.SIGKILL:  # by nobody here: the system had no memory left
             return Refused("too_big", out_of_memory(limits))
         return Refused("crashed", CRASHED)
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
 
     @property
     def _stdin(self) -> int:

@@ -37,8 +37,8 @@ def reads(apart: Apart, folder: Path) -> bool:
 
 
 def worker_of(apart: Apart) -> int:
-    (process,) = apart._idle
-    return process._process.pid
+    (pid,) = apart.pids()
+    return pid
 
 
 def test_one_process_reads_many_files(apart: Apart, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_large_file_is_refused_unread(apart: Apart, tmp_path: Path) -> None:
     with (tmp_path / "large.pdf").open("wb") as file:
         file.truncate(200_000_001)
     assert code_of(apart, tmp_path / "large.pdf") == "too_big"
-    assert apart._idle == []
+    assert apart.pids() == []
 
 
 def test_more_text_than_allowed_is_refused(apart: Apart, tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_several_threads_are_served_by_as_many_processes(apart: Apart, tmp_path:
     for thread in threads:
         thread.join()
     assert found == ["one"] * 3
-    assert 1 <= len(apart._idle) <= 3
+    assert 1 <= len(apart.pids()) <= 3
 
 
 def test_a_file_that_is_gone_is_an_error_of_the_disk(apart: Apart, tmp_path: Path) -> None:
