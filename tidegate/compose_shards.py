@@ -16,7 +16,7 @@ from retrieval.shard_library import ShardLibrary
 from retrieval.sharded import ShardedRetriever
 from retrieval.sharding import shard_folder
 from serving.remote import shard_name
-from tidegate.compose import make_embedder, make_registry, open_folder
+from tidegate.compose import make_embedder, make_registry, open_folder, sound_folder
 from tidegate.compose_calibration import check_calibration
 from tidegate.settings import Settings
 
@@ -36,7 +36,7 @@ def make_shard(settings: Settings, number: int) -> ShardLibrary:
 
 def open_shard(settings: Settings, embedder: Embedder, number: int, version: str) -> HybridIndex:
     """One shard of a version, open for searching; the first time it is cut, which takes longer."""
-    whole = make_registry(settings).folder(version)
+    whole = sound_folder(settings, version)
     folder = shard_folder(whole, shards_root(settings), number, settings.retrieval.shards)
     return open_folder(settings, embedder, folder)
 
