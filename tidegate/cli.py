@@ -23,6 +23,7 @@ from tidegate import (
     bench_dense,
     bench_embed,
     bench_gate,
+    bench_ingest,
     bench_lexical,
     bench_quality,
     bench_rerank,
@@ -41,11 +42,13 @@ from tidegate import (
     evaluate,
     gate,
     judge,
+    load,
     observe,
     preflight,
     releases,
     serve,
     sync,
+    train_abstention,
     train_reranker,
     up,
 )
@@ -98,13 +101,25 @@ def explain(error: Exception) -> tuple[Code, str]:
     if isinstance(error, typer.TyperException):  # an option, argument or verb that does not exist
         context = getattr(error, "ctx", None)
         verb = context.command_path if context else "tidegate"
-        return Code.USAGE, f"{' '.join(error.format_message().split())} See: {verb} --help"
+        return Code.USAGE, f"{_told(error)} See: {verb} --help"
     if isinstance(error, typer.Abort):
         return Code.REFUSED, "A question was left without an answer."
     if isinstance(error, OSError):  # a file or address that nobody wrapped: the machine's word is clearer than "a bug"
         where = f": {error.filename}" if error.filename else ""
         return Code.REFUSED, f"{error.strerror or one_line or type(error).__name__}{where}."
     return Code.REFUSED, f"This is a bug in Tidegate, --debug shows where: {type(error).__name__}: {one_line[:300]}"
+
+
+def _told(error: typer.TyperException) -> str:
+    """What is wrong with the command line, with the value that was given where one is to blame."""
+    from pydantic import ValidationError  # Typer's own
+
+    said = " ".join(error.format_message().split())
+    if not isinstance(error.__cause__, ValidationError):
+        return said
+    given = repr(error.__cause__.errors(include_url=False)[0]["input"])
+    shown = given if len(given) <= 60 else f"{given[:60]}..."
+    return said.replace("Input should be", f"got {shown}, wanted", 1) + "."
 
 
 def hoist(args: Sequence[str]) -> list[str]:
@@ -177,6 +192,8 @@ def _shared(
     pairs = [word.partition("=") for word in values or ()]
     if wrong := [key for key, equals, _ in pairs if not equals]:
         raise BadRequest(f"--set {wrong[0]} has no value, wanted KEY=VALUE like --set retrieval.k1=0.9.", "set")
+    if nameless := [value for key, _, value in pairs if not key.strip()]:
+        raise BadRequest(f"--set ={nameless[0]} has no key, wanted KEY=VALUE like --set retrieval.k1=0.9.", "set")
     ctx.obj = Shared(config, {key.strip(): value for key, _, value in pairs})
 
 
@@ -219,11 +236,13 @@ VERBS: Verbs = {
     "status": (serve.status, "tidegate status --json"),
     "ask": (ask.ask, 'tidegate ask "When does the tide turn?"'),
     "search": (ask.search, "tidegate search ERR_CONN_RESET --mode lexical"),
+    "load": (load.load, "tidegate load --users 20 --duration 60s --slo p95_complete_ms=1500 --report ./load"),
     "preflight": (preflight.preflight, "tidegate preflight --json"),
     "train-reranker": (
         train_reranker.train_reranker,
         "tidegate train-reranker --questions questions.jsonl --out ./reranker --minutes 60",
     ),
+    "train-abstention": (train_abstention.train_abstention, "tidegate train-abstention --out covering.json"),
     "bench graph": (bench.graph, "tidegate bench graph --json"),
     "bench serve": (bench.serve, "tidegate bench serve --seconds 20"),
     "bench answers": (bench_answers.answers, "tidegate bench answers --questions 100 --json"),
@@ -231,6 +250,7 @@ VERBS: Verbs = {
     "bench dense": (bench_dense.dense, "tidegate bench dense --vectors 20000"),
     "bench embed": (bench_embed.embed, "tidegate bench embed --corpus ./cranfield --json"),
     "bench gate": (bench_gate.gate, "tidegate bench gate --json"),
+    "bench ingest": (bench_ingest.ingest, "tidegate bench ingest --corpus ./files --json"),
     "bench lexical": (bench_lexical.lexical, "tidegate bench lexical --documents 10000 --json"),
     "bench quality": (
         bench_quality.quality,
