@@ -30,7 +30,7 @@ else
 LOCK = requirements.lock
 endif
 
-.PHONY: serve down test check bench lock clean deploy teardown
+.PHONY: serve down test check bench load lock clean deploy teardown
 .DEFAULT_GOAL := help
 
 help:
@@ -39,6 +39,7 @@ help:
 	@echo "make test    run the whole test suite"
 	@echo "make check   lint, format and types"
 	@echo "make bench   measure the graph and the search path on this machine"
+	@echo "make load    put the sample library, with a stub as its model, under load; report in .tidegate/load/report"
 	@echo "make deploy, make teardown   a cluster on AWS, and away again: docs/operating.md"
 
 serve: $(STAMP)
@@ -63,6 +64,9 @@ check: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/tidegate bench graph
 	$(BIN)/tidegate bench serve
+
+load: $(STAMP)
+	@BIN=$(BIN) ARGS="$(ARGS)" scripts/load.sh
 
 $(STAMP): requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -98,6 +98,7 @@ def _options(parser: ArgumentParser) -> None:
     parser.add_argument("--rate", type=float, default=10.0, help="arrivals a second, for Arrivals")
     parser.add_argument("--mix", default="mixed", help="what Arrivals ask: answer, stream, search, follow_up, mixed")
     parser.add_argument("--think-s", type=float, default=1.0, help="seconds between two questions of a user, mean")
+    parser.add_argument("--key-file", default="", help="file with the API key that requests show")
     parser.add_argument("--seed", type=int, default=7, help="the same seed asks the same, in the same order")
 
 
@@ -121,6 +122,8 @@ class Asks(FastHttpUser):  # type: ignore[misc]  # Locust is not typed
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
+        file = environment.parsed_options.key_file
+        self.authorization = {"Authorization": f"Bearer {Path(file).read_text('ascii').strip()}"} if file else {}
         self.client.request_event = EventHook()  # nobody listens: each request is told once, by Run.tell
 
     def wait_time(self) -> float:
@@ -188,7 +191,7 @@ class Asks(FastHttpUser):  # type: ignore[misc]  # Locust is not typed
 
     def _post(self, path: str, asked: dict[str, Any], stream: bool = False) -> Any:  # Any: Locust's response
         body = json.dumps(asked)
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", **self.authorization}
         return self.client.request("POST", path, data=body, headers=headers, stream=stream)
 
 

@@ -40,6 +40,7 @@ class Plan:
     think_s: float = 1.0
     seed: int = 7
     questions: Path | None = None
+    key_file: Path | None = None  # a key in a file never stands in a list of processes
 
     @property
     def asked(self) -> str:
@@ -75,11 +76,12 @@ def run(plan: Plan) -> list[Sample]:
 def command(plan: Plan, samples: Path, log: Path) -> list[str]:
     """The command line of Locust for a plan."""
     questions = ["--questions", str(plan.questions)] if plan.questions else []
+    key = ["--key-file", str(plan.key_file)] if plan.key_file else []
     return [
         *(sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--headless", "--only-summary"),
         *("--host", plan.url, "--run-time", f"{max(1, round(plan.seconds))}s", "--stop-timeout", "60"),
         *("--users", str(1 if plan.rate else plan.users), "--spawn-rate", str(max(1, plan.users))),
-        *("--samples", str(samples), "--think-s", f"{plan.think_s:g}", "--seed", str(plan.seed), *questions),
+        *("--samples", str(samples), "--think-s", f"{plan.think_s:g}", "--seed", str(plan.seed), *questions, *key),
         *("--csv", str(plan.folder / "locust"), "--logfile", str(log), "--mix", plan.mix),
         *(("--rate", f"{plan.rate:g}") if plan.rate else ()),
         "Arrivals" if plan.rate else CLASSES[plan.mix],

@@ -41,6 +41,7 @@ def load(
         Path | None,
         typer.Option(help="JSON lines with question and follow_up; those of the sample library when left out."),
     ] = None,
+    key_file: Annotated[Path | None, typer.Option(help="File with the API key to show.", show_default=False)] = None,
     allow_remote: Annotated[
         bool, typer.Option("--allow-remote", help="The address may be another machine's, which is yours.")
     ] = False,
@@ -57,8 +58,9 @@ def load(
     thresholds = _thresholds(slo or [ALWAYS])
     if mix not in MIXES:
         raise BadRequest(f"--mix {mix!r} is none, wanted {', '.join(MIXES)}.", "mix")
-    if questions is not None and not questions.is_file():
-        raise BadRequest(f"--questions {questions} is no file.", "questions")
+    for option, path in (("--questions", questions), ("--key-file", key_file)):
+        if path is not None and not path.is_file():
+            raise BadRequest(f"{option} {path} is no file: name one that is there.", option)
     where = (url or _own(ctx)).rstrip("/")
     if not re.match(r"https?://[^/]", where):
         raise BadRequest(f"--url {where!r} is no address, wanted one like http://127.0.0.1:8000.", "url")
@@ -69,7 +71,9 @@ def load(
             "url",
         )
     report.mkdir(parents=True, exist_ok=True)
-    plan = Plan(where, report.absolute(), users, _seconds(duration), mix, rate, think, questions=questions)
+    plan = Plan(
+        where, report.absolute(), users, _seconds(duration), mix, rate, think, questions=questions, key_file=key_file
+    )
     try:
         samples = run(plan)
     except NotRun as error:

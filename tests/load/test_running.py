@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 from domain.prompt import PromptPlan
 from domain.types import Delta, Draft, Usage
 from load.arrivals import due_times
-from load.running import NotRun, Plan, is_loopback, run
+from load.running import NotRun, Plan, command, is_loopback, run
 from load.samples import percentile
 from tests.fakes import ScriptedGenerator
 from tests.serving.service import Served, service
@@ -56,6 +56,24 @@ async def test_every_kind_of_request_leaves_its_samples_and_its_series(tmp_path:
     with (tmp_path / "locust_stats.csv").open(newline="") as file:
         names = {row["Name"] for row in csv.DictReader(file)}
     assert {"stream", "stream: first visible text", "stream: time a token", "stream: citations", "answer"} <= names
+
+
+@pytest.mark.slow
+async def test_a_key_is_shown_with_every_request_and_stands_in_no_list_of_processes(tmp_path: Path) -> None:
+    shown: list[str | None] = []
+
+    async def search(request: web.Request) -> web.Response:
+        shown.append(request.headers.get("Authorization"))
+        return web.json_response({"hits": []})
+
+    (tmp_path / "key").write_text("made-up-key\n")
+    app = web.Application()
+    app.add_routes([web.post("/v1/search", search)])
+    async with TestServer(app) as server:
+        plan = planned(str(server.make_url("")).rstrip("/"), tmp_path, mix="search", key_file=tmp_path / "key")
+        await asyncio.to_thread(run, plan)
+    assert set(shown) == {"Bearer made-up-key"}
+    assert "made-up-key" not in " ".join(command(plan, tmp_path, tmp_path))
 
 
 @pytest.mark.slow
