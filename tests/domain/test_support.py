@@ -8,8 +8,9 @@ from random import Random
 
 import pytest
 
+from domain.names import names
 from domain.specifics import Identifier, stated, states
-from domain.support import supports, unstated
+from domain.support import pieces, supports, unstated
 from eval.factgraph import Library, generate
 
 PASSAGE = """# The VX-33 gate actuator
@@ -176,6 +177,47 @@ def test_99_percent_of_swaps_are_caught_and_1_percent_of_what_is_true_is_flagged
     assert len(alarms) <= 0.01 * len(truths)
     assert min(planted.values()) > 30
     assert all(caught[kind] >= 0.99 * planted[kind] for kind in planted)
+
+
+def test_most_names_exchanged_for_others_of_their_document_are_caught(
+    library: Library, capsys: pytest.CaptureFixture[str]
+) -> None:
+    random, planted, caught = Random(5), 0, 0
+    for passage, sentence in quoted(library):
+        everybody = sorted({name for piece in pieces(passage) for name in names(piece)})
+        for name in names(sentence):
+            length = len(name.split())
+            others = [o for o in everybody if o not in sentence and name not in o and len(o.split()) == length]
+            if others:
+                planted += 1
+                caught += bool(unstated([passage], sentence.replace(name, random.choice(others))))
+    with capsys.disabled():
+        print(f"\ncaught {caught} of {planted} names exchanged within one document")
+    assert planted > 300
+    assert caught >= 0.85 * planted
+
+
+YARD = """# Repairs
+
+Ines Treloar of Nordhavn Salvage mended the gate in March. She painted it green.
+The pump was mended by Ada Roe, and Bruno Kettering signed for it.
+"""
+
+
+@pytest.mark.parametrize(
+    ("claim", "wrong"),
+    [
+        ("Ada Roe of Nordhavn Salvage mended the gate in March.", ("Ada Roe",)),
+        ("The pump was mended by Ines Treloar, and Bruno Kettering signed for it.", ("Ines Treloar",)),
+        ("Ines Treloar mended the gate in March.", ()),
+        ("Ines Treloar painted it green.", ()),  # who is meant by a pronoun
+        ("Ada Roe painted it green.", ()),  # and a wrong one cannot be told from that
+        ("It was Ada Roe who repaired the pump.", ()),
+        ("Bruno Kettering repaired the pump.", ()),  # in other words: a rule cannot read
+    ],
+)
+def test_a_name_in_the_place_of_another_is_named_where_a_sentence_is_copied(claim: str, wrong: tuple[str, ...]) -> None:
+    assert unstated([YARD], claim) == wrong
 
 
 def test_what_is_not_stated_is_named_as_the_claim_spells_it() -> None:
