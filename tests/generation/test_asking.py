@@ -2,7 +2,7 @@
 
 import pytest
 
-from generation.asking import asked
+from generation.asking import asked, innermost
 
 
 def test_subjects_qualifiers_and_words_are_told_apart() -> None:
@@ -40,3 +40,17 @@ def test_a_name_in_the_question_does_not_answer_who() -> None:
 def test_now_prefers_the_newer_and_originally_the_older_source() -> None:
     assert asked("What is the current price?").freshness > asked("What is the price?").freshness > 0
     assert asked("What was the original price?").freshness < 0
+
+
+@pytest.mark.parametrize(
+    ("question", "phrase"),
+    [
+        ("Who runs the operator of the site hit by E7?", "the site hit by E7"),
+        ("How deep is the water at the site where E7 occurred in May?", "the site where E7 occurred"),
+        ("When was the maker of the E7 founded?", "the maker of the E7"),
+        ("How heavy is the E7?", ""),
+        ("Who makes E7?", ""),
+    ],
+)
+def test_the_innermost_phrase_is_what_leads_to_the_subject_first(question: str, phrase: str) -> None:
+    assert innermost(question, asked(question).subjects[0]) == phrase

@@ -162,3 +162,30 @@ def test_odd_and_huge_sources_are_survived(source: str) -> None:
 def test_senseless_numbers_are_refused(arguments: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="max_sentences >= 1"):
         ExtractiveGenerator(**arguments)
+
+
+def nearest(question: str, *sources: Evidence) -> tuple[str, StopReason]:
+    pieces, stop = ExtractiveGenerator(nearest=True).answer(question, sources)
+    return "".join(pieces), stop
+
+
+def test_the_nearest_sentence_is_quoted_where_somebody_else_decides_what_is_covered() -> None:
+    source = evidence("Boats pass at noon. The sluice at Norhaven was poured in 1961. Gulls nest there.")
+    question = "Which cement holds Norhaven together?"
+    assert ask(question, *source)[1] is StopReason.NOT_COVERED
+    assert nearest(question, *source) == ("The sluice at Norhaven was poured in 1961 [S1].", StopReason.END)
+
+
+def test_nothing_is_quoted_of_a_thing_that_no_source_names() -> None:
+    assert nearest("What oil does pump Q9 need?", *evidence(P3, P4))[1] is StopReason.NOT_COVERED
+
+
+def test_what_answers_by_the_rules_reads_the_same_with_and_without_nearest() -> None:
+    for question in ("What oil does pump P3 need?", "When was pump P4 fitted?", "Who fitted pump P3?"):
+        assert nearest(question, *evidence(P3, P4)) == ask(question, *evidence(P3, P4))
+
+
+def test_of_a_longer_chain_the_first_step_is_quoted() -> None:
+    source = evidence("Alarm E7 lasted nine minutes. Alarm E7 was raised at Skarvik Lock. Nobody was hurt by E7.")
+    said, stop = nearest("How deep is the water at the site hit by E7?", *source)
+    assert (said, stop) == ("Alarm E7 was raised at Skarvik Lock [S1].", StopReason.END)
