@@ -99,9 +99,11 @@ def uploads_folder(settings: "Settings") -> Path:
 def _uploaded(settings: "Settings", folder: Path) -> "tuple[Origin, Corpus]":
     from retrieval.documents import Corpus
     from retrieval.origins import FolderOrigin
+    from tidegate.build import rules_of
+    from tidegate.compose_ingestion import limits_of
 
     default = frozenset(settings.access.default_groups)
-    documents = Corpus(folder, "folder", default, settings.access.tenant)
+    documents = Corpus(folder, "folder", default, settings.access.tenant, limits_of(settings), rules_of(settings))
     return FolderOrigin(documents, f"{UPLOADS}/"), documents
 
 

@@ -164,8 +164,6 @@ PLACES: dict[tuple[str, str], tuple[Callable[[str], Sent], ...]] = {
     ("POST", "/v1/feedback"): (lambda id: Sent("POST", "/v1/feedback", {"trace_id": id, "helpful": True}),),
     ("POST", "/v1/documents"): (lambda id: Sent("POST", "/v1/documents", {"name": id, "text": "The pump."}),),
     ("GET", "/v1/documents/jobs/{id}"): (lambda id: Sent("GET", f"/v1/documents/jobs/{quote(id)}"),),
-    ("POST", "/v1/documents"): (lambda id: Sent("POST", "/v1/documents", {"name": id, "text": "x"}),),
-    ("GET", "/v1/documents/jobs/{id}"): (lambda id: Sent("GET", f"/v1/documents/jobs/{quote(id)}"),),
     ("DELETE", "/v1/documents/{id:path}"): (lambda id: Sent("DELETE", f"/v1/documents/{quote(id)}"),),
     ("POST", "/v1/documents/{id:path}/restore"): (lambda id: Sent("POST", f"/v1/documents/{quote(id)}/restore"),),
     ("PUT", "/v1/documents/{id:path}/groups"): (
