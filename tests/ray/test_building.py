@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.retrieval.parsing.made import pdf
 from tests.tidegate.tiny import FILES, sets, write_corpus
 from tidegate.console import Code
 
@@ -41,7 +42,9 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_a_build_on_ray_is_the_build_in_one_process_byte_for_byte(tmp_path: Path) -> None:
     bad = {"binary.txt": "\0\1\2", "notes.jsonl": LINES + "no JSON\n", "blank.md": " \n"}
-    corpus = write_corpus(tmp_path / "corpus", {**FILES, **bad})
+    apart = {"page.html": "<h1>Lamps</h1><p>Wipe them dry.</p>", "list.csv": "Pump;Bar\nP3;40", "torn.pdf": "%PDF-1.4"}
+    corpus = write_corpus(tmp_path / "corpus", {**FILES, **bad, **apart})
+    (corpus / "two.pdf").write_bytes(pdf(["Gears need oil."], ["Belts need covers."]))
     here = build(corpus, tmp_path / "here")
     shared = build(corpus, tmp_path / "shared", "--on", "ray", "--workers", "2")
     versions = Path("registry", "versions")

@@ -16,7 +16,8 @@ from tests.serving.test_page import CHROMIUM, Served, in_a_browser
 
 HOSTILE = "<img src=x onerror=\"document.title='pwned'\"><b>bold</b>"
 FILES = (
-    "elements.js", "versions.css", "versions.js", "versions_moves.js", "versions_plots.js", "versions_view.js",
+    "elements.js", "versions.css", "versions.js", "versions_files.js", "versions_moves.js", "versions_plots.js",
+    "versions_view.js",
 )  # fmt: skip
 
 
