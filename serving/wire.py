@@ -7,7 +7,7 @@ from domain.covering import Cover, Coverage
 from domain.naming import Naming
 from domain.policies import safe_uri
 from domain.releases import IndexVersion
-from domain.types import Answer, Citation, Failed, Hit, PoolTally, RetrievalRound, Rewrite, Session, Usage
+from domain.types import Answer, Citation, Failed, Hit, PoolTally, Retrieval, RetrievalRound, Rewrite, Session, Usage
 
 Json = dict[str, Any]  # what orjson writes
 
@@ -142,6 +142,16 @@ def hit_json(hit: Hit, naming: Naming) -> Json:
         "score": hit.score,
         "rank": hit.rank,
         "method": hit.method,
+    }
+
+
+def found_json(found: Retrieval, stage_ms: dict[str, float], naming: Naming) -> Json:
+    """The body of a finished search."""
+    return {
+        "hits": [hit_json(hit, naming) for hit in found.hits],
+        "index_version": found.version,
+        "stage_ms": stage_ms,
+        "notes": [naming.scrub(note) for note in found.notes],
     }
 
 
