@@ -80,24 +80,8 @@ class S3Server:
     def client(self, attempts: int = 2) -> Any:  # boto3
         """A client of this server alone, that calls so often at most; the same one, because making it takes long."""
         if attempts not in self._clients:
-            self._clients[attempts] = self._made(attempts)
+            self._clients[attempts] = client_of(self.url, attempts)
         return self._clients[attempts]
-
-    def _made(self, attempts: int) -> Any:  # boto3
-        return boto3.client(
-            "s3",
-            region_name=REGION,
-            endpoint_url=self.url,
-            aws_access_key_id="harbour",
-            aws_secret_access_key="not a secret",
-            config=Config(
-                connect_timeout=5,
-                read_timeout=20,
-                retries={"total_max_attempts": attempts, "mode": "standard"},
-                s3={"addressing_style": "path"},
-                max_pool_connections=20,
-            ),
-        )
 
     def bucket(self) -> str:
         """A new bucket."""
@@ -138,3 +122,21 @@ class S3Server:
     def _hung_up(self, environ: dict[str, Any]) -> Iterable[bytes]:
         environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
         raise ConnectionAbortedError("a fault hangs up")
+
+
+def client_of(url: str, attempts: int) -> Any:  # boto3
+    """A client of the server at an address, for other processes too."""
+    return boto3.client(
+        "s3",
+        region_name=REGION,
+        endpoint_url=url,
+        aws_access_key_id="harbour",
+        aws_secret_access_key="not a secret",
+        config=Config(
+            connect_timeout=5,
+            read_timeout=20,
+            retries={"total_max_attempts": attempts, "mode": "standard"},
+            s3={"addressing_style": "path"},
+            max_pool_connections=20,
+        ),
+    )

@@ -1,13 +1,19 @@
 """Files to S3 and back: uploads that go on, uploads that were given up, and bytes that are checked on arrival."""
 
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from domain.errors import StorageError
+from retrieval.s3_objects import Objects
+from retrieval.s3_registry import S3Registry
 from tests.contracts.test_index_registry import V1, genuine, publish, version
-from tests.retrieval.coast import Coast, large
-from tests.s3_server import DROPPED, Asked, S3Server
+from tests.retrieval.coast import PART, Coast, large
+from tests.s3_server import DROPPED, Asked, S3Server, client_of
 
 
 @pytest.fixture
@@ -112,3 +118,67 @@ def test_a_record_that_names_files_outside_of_the_version_is_refused(coast: Coas
     with pytest.raises(StorageError, match=r"names '../../rows.npy', which is no file within it"):
         coast.registry("elsewhere").folder(V1)
     assert not list(tmp_path.rglob("**/elsewhere/**/rows.npy"))
+
+
+# ---------------------------------------------------------------------------------------------- killed
+
+
+def publish_there(url: str, bucket: str, path: str) -> None:
+    """What a process of its own does."""
+    objects = Objects(client_of(url, 1), bucket, "library")
+    S3Registry(objects, Path(path) / "killed", 1 << 30, PART).publish(large(Path(path), "killed"), version(V1))
+
+
+def fetch_there(url: str, bucket: str, path: str) -> None:
+    objects = Objects(client_of(url, 1), bucket, "library")
+    S3Registry(objects, Path(path) / "killed", 1 << 30, PART).folder(V1)
+
+
+def killed_when(
+    coast: Coast, path: Path, work: Callable[[str, str, str], None], moment: Callable[[Asked], bool]
+) -> None:
+    """Runs the work in a process and kills that with the request that fits."""
+    process = multiprocessing.get_context("spawn").Process(
+        target=work, args=(coast.server.url, coast.bucket, str(path))
+    )
+
+    def kill(asked: Asked) -> str | None:
+        if moment(asked) and process.pid and process.exitcode is None:
+            os.kill(process.pid, signal.SIGKILL)
+            return DROPPED
+        return None
+
+    with coast.server.fault(kill):
+        process.start()
+        process.join(60)
+    assert process.exitcode == -signal.SIGKILL
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["partNumber=2", "partNumber=3", "POST", "versions/"])
+def test_a_process_that_is_killed_while_it_publishes_leaves_nothing_that_counts(
+    coast: Coast, tmp_path: Path, moment: str
+) -> None:
+    def fits(asked: Asked) -> bool:
+        completes = asked.method == "POST" and "uploadId" in asked.query
+        sent = any("uploadId" in each.query for each in coast.server.requests)
+        appears = asked.method == "PUT" and "versions/" in asked.key and sent
+        return {"POST": completes, "versions/": appears}.get(moment, moment in asked.query)
+
+    killed_when(coast, tmp_path, publish_there, fits)
+    registry = coast.registry("next")
+    assert registry.versions() == ()
+    assert registry.publish(large(tmp_path, "again"), version(V1)) is True
+    assert coast.registry("other").folder(V1).is_dir()
+    assert coast.registry(hours=25).leftovers() == ()
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_while_it_fetches_leaves_a_copy_that_is_cleared(coast: Coast, tmp_path: Path) -> None:
+    coast.registry("builder").publish(large(tmp_path, "new"), version(V1))
+    killed_when(coast, tmp_path, fetch_there, lambda asked: asked.method == "GET" and "/files/" in asked.key)
+    machine = coast.registry("killed")
+    (left,) = machine.leftovers()
+    assert ("/.incoming-" in left.place, left.why) == (True, "a copy on its way in or out")
+    assert (machine.folder(V1) / "vectors.npy").stat().st_size == 12 << 20
+    assert machine.leftovers() == ()
