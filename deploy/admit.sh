@@ -6,7 +6,7 @@ payload=${1:?usage: admit.sh FOLDER [CORPUS], with tidegate.yaml, questions.json
 corpus=${2:-$payload/corpus}
 export TIDEGATE_CONFIG=$payload/tidegate.yaml
 
-version=$(tidegate build "$corpus" --json | python -c 'import json, sys; print(json.load(sys.stdin)["id"])')
+version=$(tidegate build "$corpus" --json | python -c 'import json, sys; print(json.load(sys.stdin)["version"]["id"])')
 tidegate gate "$version"
 stable=$(tidegate versions --json | python -c 'import json, sys; print(json.load(sys.stdin)["rollout"]["stable"] or "")')
 if [ -z "$stable" ]; then
