@@ -165,9 +165,11 @@ class Builder:
 
 
 @contextmanager
-def building(root: Path, rng: random.Random) -> Iterator[Builder]:
+def building(root: Path, rng: random.Random, parted: bool) -> Iterator[Builder]:
+    """A builder of some manner; `parted` libraries are searched part by part, and a hit is the passage around it."""
     shards = rng.choice([1, 1, 3])
-    builder = Builder(root, Manner.of(rng, shards > 1), shards)
+    manner = Manner.of(rng, shards > 1)
+    builder = Builder(root, replace(manner, chunker="hierarchical") if parted else manner, shards)
     try:
         yield builder
     finally:
@@ -200,7 +202,7 @@ async def asked_of_both(tmp_path: Path, seed: int) -> tuple[int, int]:
     """How many questions were asked of a world and of its twin, and how many of them found anything."""
     rng = random.Random(seed)
     cases = finding = 0
-    with building(tmp_path, rng) as builder, ThreadPoolExecutor(1) as threads:
+    with building(tmp_path, rng, parted=seed % 5 == 4) as builder, ThreadPoolExecutor(1) as threads:
         reranker = ScoredReranker(FeatureReranker(read_weights()), 10, threads)
         everything = documents(rng)
         nothing_said = Amendments()
