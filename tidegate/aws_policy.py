@@ -39,6 +39,10 @@ def resources_of(named: str, region: str, *, knowledge_base: bool = False) -> li
     partition = _partition(region)
     if knowledge_base:
         return [f"arn:{partition}:bedrock:{region}:*:knowledge-base/{named}"]
+    if named.startswith("s3://"):
+        bucket, _, prefix = named.removeprefix("s3://").partition("/")
+        below = "/".join(filter(None, (bucket, prefix.strip("/"), "*")))
+        return [f"arn:{partition}:s3:::{bucket}", f"arn:{partition}:s3:::{below}"]
     if named.startswith("arn:"):
         # The models behind a profile that is named by its ARN cannot be read off it.
         behind = [f"arn:{partition}:bedrock:*::foundation-model/*"] if "inference-profile/" in named else []

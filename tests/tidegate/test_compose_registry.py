@@ -8,6 +8,7 @@ import pytest
 
 from domain.errors import StorageError
 from domain.releases import Decision, Outcome, Verdict
+from retrieval.s3_errors import RIGHTS
 from tests.s3_server import DROPPED, S3Server
 from tests.tidegate.tiny import sets, settings, write_corpus
 from tidegate.cli import main
@@ -154,3 +155,13 @@ def test_a_bucket_that_cannot_be_reached_is_told_by_its_address(port: Port) -> N
     assert code == Code.REFUSED
     assert f"s3://{port.bucket}/library/" in err
     assert "check the network" in err
+
+
+def test_preflight_names_the_bucket_with_the_rights_that_it_takes(port: Port) -> None:
+    code, out, _ = port.run("server", "preflight", "--json")
+    told = json.loads(out)
+    (versions,) = [part for part in told["parts"] if part["part"] == "versions"]
+    assert (code, versions["where"], versions["named"]) == (0, "aws", f"s3://{port.bucket}/library")
+    (statement,) = told["policy"]["Statement"]
+    assert statement["Resource"] == [f"arn:aws:s3:::{port.bucket}", f"arn:aws:s3:::{port.bucket}/library/*"]
+    assert set(RIGHTS.values()) <= set(statement["Action"])
