@@ -1,5 +1,6 @@
 """Uploads on their way into a library: jobs on disk, one worker at a time, and nothing harmed by one that fails."""
 
+import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,9 @@ from domain.errors import BadRequest, NotFound, Overloaded
 from domain.uploading import JobState, Upload, UploadJob
 from retrieval.registry import FolderRegistry
 from retrieval.source_record import newest_record
-from tests.tidegate.tiny import settings, write_corpus
+from tests.serving.service import client, service
+from tests.tidegate.tiny import admit, sets, settings, write_corpus
+from tidegate.cli import main
 from tidegate.keeping_fresh import Wanted, synced_from, uploads_folder
 from tidegate.settings import Settings
 from tidegate.syncing import records_folder
@@ -236,3 +239,30 @@ def test_a_process_of_its_own_works_on_what_was_left(tmp_path: Path) -> None:
     assert jobs_of(of).job(job.id).state is JobState.DONE
     assert jobs_of(of).job(job.id).attempts == 1
     assert worker.wait(60) == 0
+
+
+def test_what_is_sent_over_http_is_found_when_its_job_is_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of = settings(tmp_path / "data")
+    workers = []
+
+    def started() -> Any:
+        workers.append(start(of))
+        return workers[-1]
+
+    served = service(uploads=FolderUploads(jobs_of(of), 10_000, started), admin_key="k" * 40)
+    headers = {"Authorization": f"Bearer {'k' * 40}"}
+
+    async def sent_and_done() -> Any:
+        async with client(served) as http:
+            sent = await http.post("/v1/documents", headers=headers, files={"file": (GATE.name, GATE.content)})
+            assert sent.status_code == 202
+            assert workers[0].wait(120) == 0
+            return (await http.get(sent.headers["Location"], headers=headers)).json()
+
+    told = asyncio.run(sent_and_done())
+    assert (told["state"], told["files"][0]["status"]) == ("done", "indexed")
+    assert admit(of.data_dir)
+    assert main(["search", "zebrawood gate", "--json", *sets(of.data_dir)]) == 0
+    assert json.loads(capsys.readouterr().out)["hits"][0]["doc_id"] == told["files"][0]["doc_ids"][0]
