@@ -39,6 +39,11 @@ HOMES = {
     "mlflow": {"eval/tracking.py"},
     "matplotlib": {"eval/plots.py", "load/plots.py"},
     "boto3": {"tidegate/compose_bedrock.py", "tidegate/compose_registry.py", "tidegate/compose_source.py"},
+    "pypdfium2": {"retrieval/parsing/pdf.py"},
+    "docx": {"retrieval/parsing/word.py"},
+    "pptx": {"retrieval/parsing/slides.py"},
+    "openpyxl": {"retrieval/parsing/sheets.py"},
+    "lxml": {"retrieval/parsing/web_pages.py", "retrieval/parsing/epub.py"},
     "sqlalchemy": {"serving/session_sql.py"},
     "ray": {
         "serving/graph.py",

@@ -8,8 +8,10 @@ import orjson
 import pytest
 
 from domain.errors import BadRequest, ConfigError, StageFailed
+from retrieval.documents import Corpus
 from retrieval.reading import Source
-from retrieval.work import Cutting
+from retrieval.work import Cutting, cut
+from tests.retrieval.parsing.made import pdf
 from tests.tidegate.tiny import settings
 from tidegate.build import OfRay, place
 from tidegate.build_on_ray import _CutTask, _EmbedTask, _EncodedCutTask, _told, cluster
@@ -25,6 +27,22 @@ def test_a_worker_cuts_a_file_and_sends_its_account_along(tmp_path: Path) -> Non
     ((doc_id, where, cut),) = reading.found
     assert (number, reading.records, doc_id, where, len(cut.passages)) == (3, 2, "a", "a.jsonl:1", 1)
     assert [outcome.code for outcome in reading.left_out] == ["not_json"]
+
+
+def test_a_worker_reads_what_takes_a_library_as_this_process_does(tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(pdf(["Gears need oil."], []))
+    (tmp_path / "b.pdf").write_bytes(b"%PDF-1.4")
+    found, left_out = [], []
+    task = pickle.loads(pickle.dumps(_CutTask(HOW, frozenset({"public"}), "default")))
+    for name in ("a.pdf", "b.pdf"):
+        (row,) = task({"part": pickle.dumps((0, Source(tmp_path / name, name)))})
+        _, reading = pickle.loads(row["made"])
+        found += [cut for _, _, cut in reading.found]
+        left_out += [reading.trouble] if reading.trouble else []
+    corpus = Corpus(tmp_path, default_groups=frozenset({"public"}))
+    assert found == [cut(document, HOW) for document in corpus]
+    assert orjson.loads(found[0].passages[0].line)["place"] == "page 1"
+    assert left_out == [outcome for outcome in corpus.outcomes if outcome.status == "failed"]
 
 
 def test_a_worker_that_compares_meanings_cuts_with_the_encoder_of_the_build(tmp_path: Path) -> None:

@@ -1,11 +1,14 @@
 """Hostile files cost only themselves: each has its outcome, and the next file is read as if nothing had happened."""
 
+import io
 import os
+import random
 import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import docx
 import pytest
 
 from retrieval.documents import Corpus
@@ -120,6 +123,37 @@ def test_several_threads_are_served_by_as_many_processes(apart: Apart, tmp_path:
 def test_a_file_that_is_gone_is_an_error_of_the_disk(apart: Apart, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         apart.parse(tmp_path / "gone.pdf", ".pdf", LIMITS)
+
+
+@pytest.mark.slow
+def test_files_with_bytes_gone_wrong_are_read_or_refused_with_a_code_of_ours(apart: Apart, tmp_path: Path) -> None:
+    document = io.BytesIO()
+    docx.Document().save(document)
+    whole = {
+        ".pdf": made.pdf(["Gears need oil."], ["Belts need covers."]),
+        ".docx": document.getvalue(),
+        ".epub": made.epub({"a.html": "<h1>Pumps</h1><p>P3</p>"}),
+        ".eml": b"Subject: Pump\nContent-Type: text/html\n\n<p>late</p>",
+        ".ipynb": b'{"cells": [{"cell_type": "code", "source": "x", "outputs": [{"output_type": "stream"}]}]}',
+        ".html": b"<table><tr><td>a<td>b<tr><td>c<td>d</table><p>x",
+        ".csv": b"a;b\n1;2\n",
+        ".vtt": b"WEBVTT\n\n00:01.000 --> 00:02.000\nx\n",
+    }
+    known = {"damaged", "no_text", "encoding", "password_required", "too_big", "too_deep", "crashed"}
+    draw, told = random.Random(7), set()
+    for ending, content in whole.items():
+        for number in range(25):
+            torn = bytearray(content[: draw.randrange(1, len(content) + 1)] if number % 5 == 0 else content)
+            for _ in range(draw.choice((1, 3, 30))):
+                torn[draw.randrange(len(torn))] = draw.randrange(256)
+            path = tmp_path / f"{number}{ending}"
+            path.write_bytes(torn)
+            try:
+                apart.parse(path, ending, LIMITS)
+            except Refused as refused:
+                told.add(refused.code)
+    assert told <= known
+    assert reads(apart, tmp_path)
 
 
 def test_a_corpus_of_hostile_files_accounts_for_each_and_keeps_the_good_ones(tmp_path: Path) -> None:
