@@ -18,6 +18,7 @@ from retrieval.registry import VERSION_NAME, FolderRegistry
 from tests.retrieval.dying import OPERATIONS, copied
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.timeout(900)  # hundreds of processes, one after the other, also on a busy machine
 # A killed process leaves in memory what it leaves on a disk, and hundreds of runs need not wait for one.
 MEMORY = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else None
 
