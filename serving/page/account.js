@@ -9,8 +9,9 @@ const GROUNDING = { grounded: "Grounded in the sources", partial: "Partly cited"
 export function factsOf(told, ms) {
   const { measured, total } = spent(told.usage);
   const facts = make("ul", "facts");
+  const declined = told.status === "no_sources"; // a refusal to guess cites nothing, and that is no fault
   facts.append(
-    make("li", told.grounding, GROUNDING[told.grounding] || told.grounding),
+    declined ? make("li", "", "Not covered") : make("li", told.grounding, GROUNDING[told.grounding] || told.grounding),
     make("li", "", `${(ms / 1000).toFixed(ms < 9950 ? 1 : 0)} s`),
   );
   if (told.cost_usd !== null) facts.append(make("li", "cost", dollars(told.cost_usd)));
@@ -64,8 +65,9 @@ function classes(usage, what) {
 
 function costOf(told) {
   if (told.cost_usd !== null) return `${dollars(told.cost_usd)} for this answer, ${dollars(1000 * told.cost_usd)} for a thousand like it.`;
-  const silent = !told.usage.measured || !told.usage.rewriting.measured;
-  return silent ? "Not known: a model did not say what it used." : "Not known: no price is set for every model that is asked.";
+  const used = [spent(told.usage), spent(told.usage.rewriting)];
+  if (used.some((one) => !one.measured)) return "Not known: a model did not say what it used.";
+  return `Not known: no price is set${used.some((one) => one.total) ? " for every model that was asked" : ""}.`;
 }
 
 function spent(usage) {

@@ -198,10 +198,10 @@ class TestInABrowser:
                 None,
                 ["Cost not known"],
                 SPENT,
-                "Not known: no price is set for every model that is asked.",
+                "Not known: no price is set for every model that was asked.",
             ),
             (Usage(measured=False), PRICES, ["Cost not known"], SILENT, "Not known: a model did not say"),
-            (Usage(), None, [], NOBODY, "Not known: no price is set"),
+            (Usage(), None, [], NOBODY, "Not known: no price is set."),
             (Usage(), PRICES, ["$0"], NOBODY, "$0 for this answer"),
         ],
         ids=["no price", "no counts", "nobody asked, no price", "nobody asked"],
@@ -217,6 +217,21 @@ class TestInABrowser:
             told = await self.account(page)
         assert told["Cost"][0].startswith(cost)
         assert told["Tokens"] == [tokens]
+
+    async def test_a_conversation_fits_a_narrow_window(self, page) -> None:
+        await page.set_viewport_size({"width": 340, "height": 700})
+        async with Served(service()) as url:
+            await asked(page, url, "When does the gate open?")
+            await page.wait_for_selector(".facts")
+            await self.account(page)
+            assert await page.evaluate("document.documentElement.scrollWidth") <= 340
+
+    async def test_an_answer_that_declines_is_not_called_a_fault(self, page) -> None:
+        async with Served(service(retriever=FakeRetriever())) as url:
+            await asked(page, url, "In which colours does it come?")
+            await page.wait_for_selector(".facts")
+            assert (await page.locator(".facts li").all_inner_texts())[0] == "Not covered"
+            assert not await page.locator(".facts .ungrounded").count()
 
     async def test_the_steps_of_an_agent_and_why_it_stopped_are_folded_away_below_the_answer(self, page) -> None:
         of = service(rules=replace(RULES, agent_steps=4, agent_covered=0.3))
