@@ -5,7 +5,6 @@ evaluation. Errors leave through edge.py, streams through sse.py; what bodies lo
 """
 
 import asyncio
-from collections.abc import Mapping
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -17,8 +16,9 @@ from domain.errors import NotReady
 from domain.types import Done, Mode
 from serving import schemas, wire
 from serving.admission import is_operator
-from serving.asking import Asked, Asking, Placed
+from serving.asking import Asking
 from serving.auth import Right
+from serving.compat_openai import openai_routes
 from serving.documents_http import document_routes
 from serving.edge import Edge, json_response, read_body
 from serving.feedback import Feedback
@@ -27,8 +27,8 @@ from serving.pages import page_routes
 from serving.releases_http import release_routes
 from serving.rollout_wire import uncounted
 from serving.service import Service
-from serving.sse import EventStream, failed_response
-from serving.telemetry import CONTENT_TYPE, FIRST_SECONDS
+from serving.sse import failed_response
+from serving.telemetry import CONTENT_TYPE
 from serving.uploads_http import upload_routes
 
 
@@ -44,6 +44,7 @@ def create_app(service: Service, echo_request_id: bool = True) -> Starlette:
         *upload_routes(service),
         *document_routes(service),
         *outcome_routes(service),
+        *openai_routes(api.asking),
         Route("/healthz", api.healthz),
         Route("/readyz", api.readyz),
         Route("/metrics", api.metrics),
@@ -87,7 +88,7 @@ class _Api:
         carried, named = schemas.session_of(body.session, service.new_id()), bool(body.session and body.session.id)
         asked = await asking.resumed(request, body.question, carried, scope, named=named, k=body.k, deeper=body.deeper)
         if body.stream:
-            return self._stream(request, asked, started)
+            return asking.stream(request, asked, started)
         terminal = await asking.outcome(request, asked)
         if isinstance(terminal, Done):
             trace = terminal.answer.trace
@@ -96,20 +97,6 @@ class _Api:
         stage_ms = dict(terminal.trace.stage_ms) if terminal.trace else {}
         headers = asking.headers(asked.ask.version, stage_ms, started)
         return failed_response(terminal, request.state.request_id, headers)
-
-    def _stream(self, request: Request, asked: Asked, started: float) -> Response:
-        def headers_for(version: str) -> Mapping[str, str]:
-            self.service.telemetry.observe(FIRST_SECONDS, self.service.clock() - started)
-            return self.asking.headers(version or asked.ask.version, {}, started)
-
-        stream = EventStream(
-            self.asking.events(asked, streamed=True),
-            request.state.request_id,
-            self.service.limits.keep_alive_s,
-            headers_for,
-            lambda terminal: self.asking.ended(terminal, asked),
-        )
-        return Placed(stream, self.asking.place)
 
     # ------------------------------------------------------------------------------------------ search
 

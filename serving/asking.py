@@ -24,16 +24,19 @@ from serving.observing import Observer, Watched
 from serving.pointer import Pointer
 from serving.service import Service
 from serving.sessions import Conversations, Resumed
+from serving.sse import EventStream
 from serving.telemetry import (
     ANSWERS,
     DEGRADED,
     FAILURES,
+    FIRST_SECONDS,
     IN_FLIGHT,
     REFUSED,
     STAGE_SECONDS,
     TOKENS,
     TRACES_LOST,
 )
+from serving.wire import FailureShape, failure_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,31 @@ class Asking:
             terminal = await unless_gone(request.receive, outcome(self.events(asked, streamed=False)))
         self.ended(terminal, asked)
         return terminal
+
+    def stream(
+        self,
+        request: Request,
+        asked: Asked,
+        started: float,
+        frame_of: Callable[[Event], bytes] | None = None,
+        shape: FailureShape = failure_json,
+    ) -> Response:
+        """The answer as server-sent events, with a place held until the last of them."""
+
+        def headers_for(version: str) -> Mapping[str, str]:
+            self.service.telemetry.observe(FIRST_SECONDS, self.service.clock() - started)
+            return self.headers(version or asked.ask.version, {}, started)
+
+        stream = EventStream(
+            self.events(asked, streamed=True),
+            request.state.request_id,
+            self.service.limits.keep_alive_s,
+            headers_for,
+            lambda terminal: self.ended(terminal, asked),
+            frame_of,
+            shape,
+        )
+        return Placed(stream, self.place)
 
     def events(self, asked: Asked, *, streamed: bool) -> AsyncGenerator[Event, None]:
         """The events of the answer. Whoever takes them holds a `place`, and says how it `ended`."""

@@ -1,6 +1,7 @@
 """The outermost layer of every request: its id, its size, its headers, its one error shape, its count and time.
 
-Whatever leaves the service as an error leaves through here, scrubbed, so no endpoint formats one itself.
+Whatever leaves the service as an error leaves through here, scrubbed, so no endpoint formats one itself. A route for
+other vendors' clients leaves in the request's state how errors look to those.
 """
 
 import asyncio
@@ -21,10 +22,12 @@ from serving.request_id import chosen_id
 from serving.schemas import Limits
 from serving.statuses import CLIENT_GONE, retry_headers, status_of
 from serving.telemetry import DISCONNECTS, REQUESTS, SECONDS, Telemetry
-from serving.wire import failure_json
+from serving.wire import FailureShape, failure_json
 
 log = logging.getLogger("tidegate.serving")
 T = TypeVar("T")
+
+FAILURE_SHAPE = "failure_shape"  # of a request's state: how errors of its route look, where they do not look like ours
 
 
 class ClientGone(Exception):
@@ -72,7 +75,7 @@ class Edge:
             self.telemetry.add(DISCONNECTS, 1)
             status = status or CLIENT_GONE
         except Exception as error:
-            response = self.reply(error, request_id)
+            response = self.reply(error, request_id, scope["state"].get(FAILURE_SHAPE, failure_json))
             if status:  # the reply has begun: cutting it off is all that is left to do
                 raise
             await response(scope, receive, send_with_headers)
@@ -81,22 +84,22 @@ class Edge:
             self.telemetry.add(REQUESTS, 1, route, str(status or CLIENT_GONE))
             self.telemetry.observe(SECONDS, self.clock() - started, route)
 
-    def reply(self, error: Exception, request_id: str) -> Response:
+    def reply(self, error: Exception, request_id: str, shape: FailureShape = failure_json) -> Response:
         """The response an exception becomes. What is not ours is logged with the request id and shown as `internal`."""
         if isinstance(error, TidegateError):
             wait = error.retry_after_s if isinstance(error, StageFailed) else None
             status = status_of(type(error))
             field = self.naming.scrub(getattr(error, "field", ""))
-            body = failure_json(error.code, self.naming.scrub(str(error)), error.retryable, request_id, field)
+            body = shape(error.code, self.naming.scrub(str(error)), error.retryable, request_id, field)
             return json_response(body, status, retry_headers(status, wait))
         if isinstance(error, HTTPException):
             code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "bad_request")
             said = {404: "There is nothing at this address: see the documentation for those there are."}
             message = said.get(error.status_code, f"{error.detail}.")
-            return json_response(failure_json(code, message, False, request_id), error.status_code, error.headers)
+            return json_response(shape(code, message, False, request_id), error.status_code, error.headers)
         log.error("request %s failed", request_id, exc_info=error)
         message = "Something went wrong here that should not: the operator finds it in the log under this request id."
-        return json_response(failure_json("internal", message, False, request_id), 500)
+        return json_response(shape("internal", message, False, request_id), 500)
 
 
 def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

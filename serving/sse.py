@@ -7,6 +7,7 @@ its status and Retry-After, and a proxy may still send the question to another g
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
+from functools import partial
 from typing import Any
 
 import orjson
@@ -16,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from domain.types import Cited, Done, Event, Failed, Started, TextDelta
 from serving.edge import json_response, unless_gone
 from serving.statuses import kind_of, retry_headers, status_of
-from serving.wire import answer_json, citation_json, failed_json, rewrite_json
+from serving.wire import FailureShape, answer_json, citation_json, failed_json, failure_json, rewrite_json
 
 log = logging.getLogger("tidegate.serving")
 
@@ -25,7 +26,8 @@ KEEP_ALIVE = b": still working\n\n"
 
 
 class EventStream(Response):
-    """Streams the events of one answer. `headers_for` gives the headers known when the first of them is shown.
+    """Streams the events of one answer. `headers_for` gives the headers known when the first of them is shown;
+    `frame_of` and `shape` are how events and errors look to another vendor's client.
 
     A client that leaves cancels the answer upstream, also while it is silent.
     """
@@ -37,9 +39,12 @@ class EventStream(Response):
         keep_alive_s: float,
         headers_for: Callable[[str], Mapping[str, str]],
         ended: Callable[[Done | Failed], None],
+        frame_of: Callable[[Event], bytes] | None = None,
+        shape: FailureShape = failure_json,
     ) -> None:
         self.events, self.request_id, self.keep_alive_s = events, request_id, keep_alive_s
-        self.headers_for, self.ended = headers_for, ended
+        self.headers_for, self.ended, self.shape = headers_for, ended, shape
+        self.frame_of = frame_of or partial(own_frame, request_id=request_id)
         self.begun = False
         self.version = ""
         self.background = None
@@ -59,13 +64,13 @@ class EventStream(Response):
                     held = b""
                 elif isinstance(event, Started):
                     self.version = event.version
-                    held = frame("meta", _meta(event, self.request_id))
+                    held = self.frame_of(event)
                 elif isinstance(event, Failed) and not self.begun:
                     terminal = event
-                    await failed_response(event, self.request_id)(scope, receive, send)
+                    await failed_response(event, self.request_id, shape=self.shape)(scope, receive, send)
                     break
                 else:
-                    await self._send(send, held + _frame_of(event, self.request_id))
+                    await self._send(send, held + self.frame_of(event))
                     held = b""
                     if isinstance(event, Done | Failed):
                         terminal = event
@@ -77,7 +82,7 @@ class EventStream(Response):
                 raise
             log.exception("request %s failed while streaming", self.request_id)
             terminal = Failed("internal", "The answer broke off here: the operator finds why in the log.", True)
-            await self._send(send, _frame_of(terminal, self.request_id))
+            await self._send(send, self.frame_of(terminal))
         finally:
             if terminal is not None:
                 self.ended(terminal)
@@ -122,7 +127,8 @@ def frame(name: str, payload: Any) -> bytes:  # Any: JSON
     return b"event: %b\ndata: %b\n\n" % (name.encode(), orjson.dumps(payload))
 
 
-def _frame_of(event: Event, request_id: str) -> bytes:
+def own_frame(event: Event, request_id: str) -> bytes:
+    """An event as we write it."""
     if isinstance(event, TextDelta):
         return frame("delta", {"text": event.text})
     if isinstance(event, Cited):
@@ -139,8 +145,10 @@ def _meta(event: Started, request_id: str) -> dict[str, Any]:
     return {"trace_id": event.trace_id, "request_id": request_id, "index_version": event.version, "rewrite": rewrite}
 
 
-def failed_response(failed: Failed, request_id: str, headers: Mapping[str, str] | None = None) -> Response:
+def failed_response(
+    failed: Failed, request_id: str, headers: Mapping[str, str] | None = None, shape: FailureShape = failure_json
+) -> Response:
     """The reply to an answer that failed before anything of it was shown."""
     status = status_of(kind_of(failed))
     retry = retry_headers(status, failed.retry_after_s)
-    return json_response(failed_json(failed, request_id), status, {**(headers or {}), **retry})
+    return json_response(failed_json(failed, request_id, shape), status, {**(headers or {}), **retry})

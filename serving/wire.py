@@ -1,6 +1,6 @@
 """How answers, hits, versions and errors look on the wire: plain dictionaries for orjson, nothing here knows HTTP."""
 
-from typing import Any
+from typing import Any, Protocol
 
 from domain.costs import cache_read_share
 from domain.covering import Cover, Coverage
@@ -12,16 +12,24 @@ from domain.types import Answer, Citation, Failed, Hit, PoolTally, Retrieval, Re
 Json = dict[str, Any]  # what orjson writes
 
 
+class FailureShape(Protocol):
+    """How an error looks on the wire."""
+
+    def __call__(self, code: str, message: str, retryable: bool, request_id: str, field: str = "", /) -> Json:
+        """The body. `message` and `field` have been scrubbed."""
+        ...
+
+
 def failure_json(code: str, message: str, retryable: bool, request_id: str, field: str = "") -> Json:
-    """The one shape of every error. `message` and `field` have been scrubbed."""
+    """The shape of every error of ours."""
     said: Json = {"code": code, "message": message, "retryable": retryable, "request_id": request_id}
     return {"error": said | ({"field": field} if field else {})}
 
 
-def failed_json(failed: Failed, request_id: str) -> Json:
+def failed_json(failed: Failed, request_id: str, shape: FailureShape = failure_json) -> Json:
     """The same shape for an answer that failed."""
     field = getattr(failed.error, "field", "")
-    return failure_json(failed.code, failed.message, failed.retryable, request_id, field)
+    return shape(failed.code, failed.message, failed.retryable, request_id, field)
 
 
 def answer_json(answer: Answer) -> Json:
