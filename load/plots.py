@@ -44,7 +44,7 @@ def draw(samples: Sequence[Sample], folder: Path) -> list[str]:
     for share in (0.5, 0.95, 0.99):
         axes.axhline(share, color="#bbbbbb", linewidth=0.6, zorder=0)
     axes.set(xlabel="ms", ylabel="share of the requests that succeeded", xscale="log", ylim=(0, 1.01))
-    axes.legend(frameon=False, loc="lower right")
+    axes.legend(frameon=False, ncols=5, loc="upper center", bbox_to_anchor=(0.5, 1.16))
     _save(figure, folder / "distribution.png")
     return ["over_time.png", "distribution.png"]
 
