@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from domain.errors import BadRequest, StorageError
+from domain.errors import BadRequest, CorpusError, StorageError
 from domain.ingestion import FileOutcome
 from retrieval.bucket import BucketOrigin, address
 from retrieval.reading import Source
@@ -167,3 +167,10 @@ def test_an_address_without_a_bucket_is_refused(place: str) -> None:
 def test_an_address_is_a_bucket_and_a_prefix() -> None:
     assert address("s3://library/hand/book/") == ("library", "hand/book")
     assert address("s3://library") == ("library", "")
+
+
+def test_a_bucket_with_a_note_about_readers_is_refused_rather_than_shown_to_others(bucket: BucketOrigin) -> None:
+    put(bucket, "hr/pay.txt", "The keeper is paid a shilling.")
+    put(bucket, "hr/access.yaml", "groups: [hr]")
+    with pytest.raises(CorpusError, match=r"hr/access.yaml says who may read other files"):
+        list(bucket.entries())

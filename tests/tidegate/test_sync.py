@@ -4,7 +4,7 @@ import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,6 +16,9 @@ from tidegate.console import Code
 from tidegate.keeping_fresh import Wanted, synced_from
 from tidegate.sample import corpus_path
 from tidegate.syncing import alone
+
+if TYPE_CHECKING:
+    from tests.s3_server import S3Server
 
 Capture = pytest.CaptureFixture[str]
 KILNS = {
@@ -186,3 +189,22 @@ def test_a_file_that_cannot_be_read_is_told_every_time_and_changes_nothing_else(
     out, err = capsys.readouterr()
     assert "unchanged" in out
     assert "bad.txt: failed" in err
+
+
+def test_a_bucket_is_synced_by_its_address_as_boto3_is_configured(
+    here: Path, capsys: Capture, s3_server: "S3Server", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = s3_server.bucket()
+    for name, text in KILNS.items():
+        s3_server.client().put_object(Bucket=bucket, Key=f"handbook/{name}", Body=text.encode())
+    for name, value in {
+        "AWS_ENDPOINT_URL_S3": s3_server.url, "AWS_ACCESS_KEY_ID": "harbour", "AWS_SECRET_ACCESS_KEY": "not a secret",
+        "AWS_DEFAULT_REGION": "eu-central-1",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    assert main(["sync", f"s3://{bucket}/handbook", *sets(here / "data")]) == Code.NOT_MEASURED
+    assert "2 documents" in capsys.readouterr().out
+    assert main(["sync", f"s3://{bucket}/handbook/", *sets(here / "data")]) == 0
+    assert "unchanged: 2 files" in capsys.readouterr().out
+    assert main(["sync", "s3://", *sets(here / "data")]) == Code.USAGE
+    assert "names no bucket" in capsys.readouterr().err
