@@ -46,7 +46,8 @@ HEAD = """\
 
 Five questions to the sample library under the settings that `make serve` has, over `POST /v1/answers`, by a client that
 carries the conversation: it sends back the `session` of the last reply, and nothing else. What follows is what came
-back. Made with `python scripts/conversation.py http://127.0.0.1:8000 > docs/conversation.md`; the page at `/` does the same.
+back. Made with `python scripts/conversation.py http://127.0.0.1:8000 > docs/conversation.md`; the page at
+`/` does the same.
 
 The first request, and every later one:
 
