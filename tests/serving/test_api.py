@@ -78,6 +78,15 @@ async def test_tokens_of_the_rewriter_stand_beside_those_of_the_answer() -> None
     assert (usage["rewriting"]["input_tokens"], usage["rewriting"]["output_tokens"]) == (120, 9)
 
 
+async def test_tokens_of_the_rewriter_are_counted_apart() -> None:
+    telemetry = Prometheus()
+    rewriter = FakeRewriter(to="When does the north gate open?", usage=Usage(120, 9))
+    await post(service(rewriter=rewriter, telemetry=telemetry), "/v1/answers", QUESTION)
+    counted = telemetry.exposition().decode()
+    for kind, count in (("input_tokens", 10), ("rewrite_input_tokens", 120), ("rewrite_output_tokens", 9)):
+        assert f'tidegate_tokens_total{{kind="{kind}"}} {count}.0' in counted
+
+
 async def test_every_reply_carries_its_request_id_and_nosniff_and_answers_their_version_and_times() -> None:
     for reply in (
         await post(service(), "/v1/answers", QUESTION, X_Request_Id="abc"),
