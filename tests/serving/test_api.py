@@ -44,7 +44,8 @@ async def test_an_answer_has_the_whole_public_shape() -> None:
     assert reply.status_code == 200
     assert set(body) == {
         "id", "answer", "pool", "citations", "consulted", "grounding", "status", "session", "rewrite", "index_version",
-        "trace_id", "stage_ms", "usage", "notes", "relevance", "unsupported", "cost_usd", "rounds", "stopped", "coverage",
+        "trace_id", "stage_ms", "usage", "notes", "relevance", "unsupported", "cost_usd", "rounds", "stopped",
+        "coverage",
     }  # fmt: skip
     assert body["answer"] == "The gate opens at high water [S1]."
     assert [(c["marker"], c["chunk_id"], c["title"]) for c in body["citations"]] == [("S1", "tides#0", "Tide table")]
