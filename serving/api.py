@@ -22,6 +22,7 @@ from serving.compat_openai import openai_routes
 from serving.documents_http import document_routes
 from serving.edge import Edge, json_response, read_body
 from serving.feedback import Feedback
+from serving.mcp import mcp_routes
 from serving.outcomes_http import outcome_routes
 from serving.pages import page_routes
 from serving.releases_http import release_routes
@@ -45,6 +46,7 @@ def create_app(service: Service, echo_request_id: bool = True) -> Starlette:
         *document_routes(service),
         *outcome_routes(service),
         *openai_routes(api.asking),
+        *mcp_routes(api.asking),
         Route("/healthz", api.healthz),
         Route("/readyz", api.readyz),
         Route("/metrics", api.metrics),

@@ -77,9 +77,19 @@ class Asking:
         resumed = await self.conversations.resume(carried, scope, named=named)
         return await self._assigned(request, question, resumed, scope, resumed.session.id, k, deeper, kept=True)
 
-    async def carried(self, request: Request, question: str, session: Session, scope: Scope, affinity: str) -> Asked:
+    async def carried(
+        self,
+        request: Request,
+        question: str,
+        session: Session,
+        scope: Scope,
+        affinity: str,
+        *,
+        k: int | None = None,
+        deeper: bool = False,
+    ) -> Asked:
         """The question in a conversation of which nothing is remembered; equal `affinity` gets an equal version."""
-        return await self._assigned(request, question, Resumed(session), scope, affinity, None, False, kept=False)
+        return await self._assigned(request, question, Resumed(session), scope, affinity, k, deeper, kept=False)
 
     async def _assigned(
         self,

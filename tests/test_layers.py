@@ -38,6 +38,7 @@ HOMES = {
     },
     "mlflow": {"eval/tracking.py"},
     "matplotlib": {"eval/plots.py", "load/plots.py"},
+    "mcp": {"serving/mcp.py"},
     "boto3": {"tidegate/compose_bedrock.py", "tidegate/compose_registry.py", "tidegate/compose_source.py"},
     "pypdfium2": {"retrieval/parsing/pdf.py"},
     "docx": {"retrieval/parsing/word.py"},

@@ -119,6 +119,7 @@ class Leaver:
 
     sent: list[dict[str, Any]] = field(default_factory=list)
     left: asyncio.Event = field(default_factory=asyncio.Event)
+    accept: bytes = b"*/*"
     _body_read: bool = False
 
     async def ask(self, of: Service, path: str, body: Any) -> None:
@@ -138,7 +139,7 @@ class Leaver:
             "raw_path": path.encode(),
             "query_string": b"",
             "root_path": "",
-            "headers": [(b"content-type", b"application/json"), (b"host", b"tidegate")],
+            "headers": [(b"content-type", b"application/json"), (b"host", b"tidegate"), (b"accept", self.accept)],
             "client": ("127.0.0.1", 1),
             "server": ("127.0.0.1", 80),
         }

@@ -150,6 +150,12 @@ def chat(stream: bool = False, **headers: str) -> Sent:
     return Sent("POST", "/v1/chat/completions", body, {k.replace("_", "-"): v for k, v in headers.items()})
 
 
+def tool(name: str, arguments: Any, **headers: str) -> Sent:
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+    named = {"Accept": "application/json, text/event-stream"} | {k.replace("_", "-"): v for k, v in headers.items()}
+    return Sent("POST", "/mcp", call, named)
+
+
 # Where an id may stand in each route. A route that takes none says so with an empty tuple, and is asked once as it is.
 PLACES: dict[tuple[str, str], tuple[Callable[[str], Sent], ...]] = {
     ("POST", "/v1/answers"): (
@@ -171,6 +177,12 @@ PLACES: dict[tuple[str, str], tuple[Callable[[str], Sent], ...]] = {
         lambda id: chat(X_Session_Id=id),
         lambda id: chat(stream=True, X_Session_Id=id),
         lambda id: chat(X_Index_Version=id),
+    ),
+    ("POST", "/mcp"): (
+        lambda id: tool("search", {"query": id, "mode": "lexical"}),
+        lambda id: tool("search", {"query": "pump paid"}, X_Index_Version=id),
+        lambda id: tool("answer", {"question": "What is the pump paid?"}, X_Session_Id=id),
+        lambda id: tool(id, {"query": "pump"}),
     ),
     ("GET", "/v1/models/{id}"): (lambda id: Sent("GET", f"/v1/models/{quote(id, safe='')}"),),
     ("POST", "/v1/feedback"): (lambda id: Sent("POST", "/v1/feedback", {"trace_id": id, "helpful": True}),),
