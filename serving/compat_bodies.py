@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from domain.errors import BadRequest, NotFound, TooLong
 from domain.policies import unseen
@@ -150,7 +150,6 @@ class RerankBody(_Body):
     max_tokens_per_doc: Annotated[int, Field(ge=1)] = 4096
 
 
-Name = Annotated[str, StringConstraints(max_length=80)]
 Body = TypeVar("Body", ChatBody, EmbeddingsBody, RerankBody)
 
 
@@ -166,6 +165,19 @@ def read_chat(raw: bytes, limits: Limits, max_chars: int) -> ChatBody:
     _refuse(problems)
     _check_length("messages", body.question, max_chars)
     _check_count("messages", body.messages, limits.max_turns + 1)
+    return body
+
+
+def read_rerank(raw: bytes, max_chars: int, most: int) -> RerankBody:
+    """The body of a request to rerank `most` documents at most. Raises as `read_chat` does."""
+    body = _read(raw, RerankBody)
+    problems = _unsupported(body, {"return_documents": (False,)}, frozenset({"priority"}))
+    if not body.documents:
+        problems.append("'documents' is empty: send at least one.")
+    problems += _blank("query", body.query)
+    _refuse(problems)
+    _check_length("query", body.query, max_chars)
+    _check_count("documents", body.documents, most)
     return body
 
 

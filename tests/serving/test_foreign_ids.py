@@ -32,6 +32,7 @@ from serving.api import create_app
 from serving.keyring import KeyRing, encoded_keys, new_key
 from serving.schemas import Limits
 from serving.service import Service, fresh_id
+from tests.fakes import ReversingReranker
 from tests.serving.service import service
 from tests.serving.test_sessions import MemorySessions
 
@@ -103,7 +104,8 @@ class House:
 
     def _service(self, ring: KeyRing) -> Service:
         whole = service(
-            retriever=self.library, rewriter=AsTyped(), generator=ExtractiveGenerator(), registry=self.registry,
+            retriever=self.library, rewriter=AsTyped(), reranker=ReversingReranker(), generator=ExtractiveGenerator(),
+            registry=self.registry,
             authenticate=ring, admin_of=ring.admin_of, sessions=MemorySessions(), admin_key="k" * 40,
             amending=Amending(self.registry, Holdings(self.registry).tenant_of), limits=Limits(wrong_key_s=0.0),
             new_id=fresh_id,
@@ -150,6 +152,11 @@ def chat(stream: bool = False, **headers: str) -> Sent:
     return Sent("POST", "/v1/chat/completions", body, {k.replace("_", "-"): v for k, v in headers.items()})
 
 
+def rerank(version: str, id: str, **headers: str) -> Sent:
+    body = {"model": "tidegate", "query": "pump", "documents": [id, "The pump is paid."]}
+    return Sent("POST", f"/{version}/rerank", body, {k.replace("_", "-"): v for k, v in headers.items()})
+
+
 def tool(name: str, arguments: Any, **headers: str) -> Sent:
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
     named = {"Accept": "application/json, text/event-stream"} | {k.replace("_", "-"): v for k, v in headers.items()}
@@ -178,6 +185,8 @@ PLACES: dict[tuple[str, str], tuple[Callable[[str], Sent], ...]] = {
         lambda id: chat(stream=True, X_Session_Id=id),
         lambda id: chat(X_Index_Version=id),
     ),
+    ("POST", "/v1/rerank"): (lambda id: rerank("v1", id), lambda id: rerank("v1", id, X_Index_Version=id)),
+    ("POST", "/v2/rerank"): (lambda id: rerank("v2", id), lambda id: rerank("v2", id, X_Index_Version=id)),
     ("POST", "/mcp"): (
         lambda id: tool("search", {"query": id, "mode": "lexical"}),
         lambda id: tool("search", {"query": "pump paid"}, X_Index_Version=id),
