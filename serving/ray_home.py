@@ -8,14 +8,19 @@ import os
 import shutil
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from secrets import token_hex
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from domain.errors import ConfigError
 from serving.address import check_free, free_port, free_range
+
+START_S = 120.0  # for Ray itself to come up on a busy machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +75,18 @@ class RayHome:
             shutil.rmtree(folder, ignore_errors=True)
             raise ConfigError("This process already has a Ray: end it first, or use another process.")
         try:
-            ray.init(
-                address="local",  # never join a Ray that somebody else started
-                _temp_dir=str(folder / "r"),  # Ray opens its folder to everybody; ours around it stays closed
-                num_cpus=num_cpus,
-                num_gpus=num_gpus,
-                object_store_memory=object_store_mb << 20,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level="WARNING",
-                _metrics_export_port=free_port(),
-            )
+            with _waiting_longer(START_S):
+                ray.init(
+                    address="local",  # never join a Ray that somebody else started
+                    _temp_dir=str(folder / "r"),  # Ray opens its folder to everybody; ours around it stays closed
+                    num_cpus=num_cpus,
+                    num_gpus=num_gpus,
+                    object_store_memory=object_store_mb << 20,
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level="WARNING",
+                    _metrics_export_port=free_port(),
+                )
         except BaseException as error:
             ray.shutdown()
             shutil.rmtree(folder, ignore_errors=True)
@@ -97,6 +103,33 @@ class RayHome:
 
         ray.shutdown()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextmanager
+def _waiting_longer(seconds: float) -> Iterator[None]:
+    """Within it, Ray waits so long for its own node, whose 30 s are written into its code.
+
+    A machine with ten busy programs takes longer: what the node waits for are two Python programs of Ray's own.
+    """
+    from ray._private import services
+
+    look = services.get_node
+    over = time.monotonic() + seconds
+
+    def keep_looking(*of_which: Any, **more: Any) -> Any:  # Any: Ray's own arguments
+        while True:
+            try:
+                return look(*of_which, **more)
+            except RuntimeError:  # it has not come up yet
+                if time.monotonic() >= over:
+                    raise
+                time.sleep(0.1)
+
+    services.get_node = keep_looking
+    try:
+        yield
+    finally:
+        services.get_node = look
 
 
 def _haproxy(wanted: Literal["auto", "on", "off"]) -> tuple[str, tuple[str, ...]]:
@@ -127,9 +160,9 @@ def _switches(folder: Path, haproxy: str) -> dict[str, str]:
         # Ray kills a proxy that is not ready in 5 s, and with it the start; importing alone takes that long on a busy
         # machine.
         "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60",
-        # The same for Ray itself: it gives up after 30 s, which a machine with ten busy programs takes.
-        "RAY_raylet_start_wait_time_s": "90",
-        "RAY_agent_register_timeout_ms": "90000",
+        # The same for Ray itself and for its two Python programs; _waiting_longer has what this does not reach.
+        "RAY_raylet_start_wait_time_s": f"{START_S:.0f}",
+        "RAY_agent_register_timeout_ms": f"{1000 * START_S:.0f}",
         "RAY_SERVE_METRICS_EXPORT_INTERVAL_MS": "1000",  # ten times a second costs more than it tells
         "RAY_worker_niceness": "0",  # Ray gives way to everything else on a machine by default; a service should not
         # An idle replica has nothing to drain; with the default of 30 s every stop takes as long.
