@@ -1,7 +1,6 @@
 """How long a Ray of our own is waited for. That it starts at all is tests/ray."""
 
 import pytest
-
 from ray._private import services
 
 from serving.ray_home import _waiting_longer
