@@ -116,7 +116,9 @@ class Corpus:
         access = Access(self.root, self.rules)
         for entry in self._walk():
             if isinstance(entry, Source) and is_note(entry.name):
-                yield _skipped(entry.name, "access_note", "says who may read other files")
+                lost = access.is_about_nothing(entry.path)
+                reason = "is about a file that is not there" if lost else "says who may read other files"
+                yield _skipped(entry.name, "access_note", reason)
             elif isinstance(entry, Source) and entry.reader is None:
                 kinds, kind = ", ".join(READERS), entry.path.suffix or entry.path.name
                 yield _skipped(entry.name, "unknown_kind", f"'{kind}' is not read here; known are {kinds}")

@@ -1,15 +1,15 @@
 """One file of a corpus as records, a block at a time, wherever it is read: here or by a worker of a cluster.
 
 A pure function of the file: ids that clash with those of other files, and what is told about a file as a whole, are
-documents.py. What a record must look like is records.py. Text, Markdown and JSON lines are read in this process;
-every other kind, which takes a library to read, in one of its own (parsing/).
+documents.py. What a record must look like is records.py. Text, Markdown and JSON lines are read in this process, up to
+the size that a file, or one line, may have; every other kind, which takes a library, in one of its own (parsing/).
 """
 
 import gzip
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -148,6 +148,8 @@ def _text(source: Source) -> Iterator[Raw | Unreadable]:
 
 def _plain(source: Source) -> tuple[str, tuple[str, ...]]:
     """The clean text of a file and remarks. Raises Unreadable for what is no text that people read."""
+    if source.path.stat().st_size > source.limits.file_mb * 1_000_000:
+        raise _too_big("has", source.limits)
     text, remarks = decode(source.path.read_bytes())
     if "\0" in text:
         remarks = (*remarks, f"{text.count(chr(0))} NUL characters left out")
@@ -157,12 +159,20 @@ def _plain(source: Source) -> tuple[str, tuple[str, ...]]:
     return text, remarks
 
 
+def _too_big(what: str, limits: Limits) -> Unreadable:
+    return Unreadable("too_big", f"{what} more than {limits.file_mb} MB: split it, or raise ingestion.file_mb")
+
+
 def _markdown(source: Source) -> Iterator[Raw | Unreadable]:
     """Markdown with optional front matter: title, groups, tenant, published, source, uri."""
     text, remarks = _plain(source)
     fields: dict[str, object] = {}
     first_line = 1
-    front = re.match(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", text, re.DOTALL | re.MULTILINE)
+    front = FRONT.match(text)
+    if not front and SAYS_WHO.match(text):
+        reason = "the front matter says who may read it and has no end: close it with a line of ---"
+        yield Unreadable("front_matter", reason, place=source.name)
+        return
     if front:
         try:
             stated = yaml.safe_load(front[1])
@@ -174,10 +184,29 @@ def _markdown(source: Source) -> Iterator[Raw | Unreadable]:
         if isinstance(stated, dict):  # otherwise it was text between two rulers
             fields, text = stated, text[front.end() :]
             first_line += front[0].count("\n")
+    if misspelt := _misspelt(fields, {*SAID, "group"}):
+        yield Unreadable("front_matter", misspelt, place=source.name)
+        return
     heading = re.search(r"^#[ \t]+(.+?)[ \t#]*$", text, re.MULTILINE)
     title = fields.get("title") or (heading[1] if heading else source.path.stem)
     known = {**_known(fields), "id": source.name, "title": title, "text": text}
     yield Raw(source.name, known, remarks, first_line=first_line)
+
+
+# Blank lines before it are allowed, as programs that convert files leave them.
+FRONT = re.compile(r"\s*^---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+SAYS_WHO = re.compile(
+    r"\s*^---[ \t]*\n(?:.*\n){0,100}?[ \t]*(?:groups?|acl|tenant)[ \t]*:", re.IGNORECASE | re.MULTILINE
+)
+SAID = ("groups", "acl", "tenant")  # the fields that say who may read a record
+
+
+def _misspelt(fields: Mapping[str, object], names: Container[str]) -> str:
+    """What to say of a field that is all but one about readers, and would go unheard; empty when there is none."""
+    for name in map(str, fields):  # YAML has keys of other kinds
+        if name not in SAID and name.strip().casefold() in names:
+            return f"'{name[:40]}' is not known: who may read it is said by {', '.join(SAID)}, spelled so"
+    return ""
 
 
 def _json_lines(source: Source) -> Iterator[Raw | Unreadable]:
@@ -185,9 +214,12 @@ def _json_lines(source: Source) -> Iterator[Raw | Unreadable]:
     at = source.start
     with gzip.open(source.path) if source.path.suffix == ".gz" else source.path.open("rb") as lines:
         lines.seek(at)
-        for number, line in enumerate(lines, source.first_line):
+        most = source.limits.file_mb * 1_000_000
+        for number, line in enumerate(iter(lambda: lines.readline(most + 1), b""), source.first_line):
             if source.end is not None and at >= source.end:
                 return
+            if len(line) > most:
+                raise _too_big(f"line {number} has", source.limits)
             at += len(line)
             place = f"{source.name}:{number}"
             try:
@@ -199,7 +231,7 @@ def _json_lines(source: Source) -> Iterator[Raw | Unreadable]:
                 yield Unreadable("not_json", f"is not JSON: {error}", place=place)
                 continue
             if isinstance(stated, dict):
-                yield Raw(place, _known(stated), remarks)
+                yield _record(place, stated, remarks)
             else:
                 yield Unreadable("not_json", f"must be an object, not {type(stated).__name__}", place=place)
 
@@ -216,13 +248,20 @@ def _apart(source: Source) -> Iterator[Raw | Unreadable]:
     except Refused as refused:
         raise Unreadable(refused.code, refused.reason) from None
     for number, stated in enumerate(parsed.records, 1):
-        yield Raw(f"{source.name}:{number}", _known(stated))
+        yield _record(f"{source.name}:{number}", stated)
     if parsed.records:
         return
     if is_encoded(parsed.text):
         raise Unreadable("encoded", "holds encoded bytes (base64), not text", FileStatus.SKIPPED)
     fields = {"title": source.path.stem, **parsed.fields, "id": source.name, "text": parsed.text}
     yield Raw(source.name, fields, parsed.remarks, parsed.marks)
+
+
+def _record(place: str, stated: Mapping[str, object], remarks: tuple[str, ...] = ()) -> Raw | Unreadable:
+    """A record by its fields, refused when one that says who may read it would go unheard."""
+    if misspelt := _misspelt(stated, SAID):
+        return Unreadable("bad_record", misspelt, place=place)
+    return Raw(place, _known(stated), remarks)
 
 
 def _known(fields: Mapping[str, object]) -> dict[str, object]:

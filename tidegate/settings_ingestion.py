@@ -1,4 +1,4 @@
-"""What a file may take while it is read: part of settings.py. Text, Markdown and JSON lines are read without limits."""
+"""What a file may take while it is read: part of settings.py. Of JSON lines the size is that of a line."""
 
 from typing import Literal
 

@@ -106,3 +106,55 @@ def test_a_path_fits_whole_names_exactly(path: str, name: str, fits: bool) -> No
 def test_the_first_rule_that_fits_counts() -> None:
     rules = [Rule("hr/open.md", frozenset({"all"})), Rule("hr/**", frozenset({"hr"}))]
     assert [ruled(name, rules) for name in ("hr/open.md", "hr/b.md", "c.md")] == [{"all"}, {"hr"}, None]
+
+
+NFC, NFD = "caf\u00e9.txt", "cafe\u0301.txt"
+
+
+@pytest.mark.parametrize("name", ["access.yml", "Access.yaml", "ACCESS.YML", "a.txt.access.yml", "A.txt.Access.YAML"])
+def test_a_note_whose_name_is_all_but_right_leaves_its_files_out_rather_than_going_unheard(
+    tmp_path: Path, name: str
+) -> None:
+    write(tmp_path, {"in/a.txt": "secret", f"in/{name}": "groups: [hr]\n", "b.txt": "open"})
+    corpus = Corpus(tmp_path, "folder", frozenset({"default"}))
+    assert [document.doc_id for document in corpus] == ["b.txt"]
+    failed = next(outcome for outcome in corpus.outcomes if outcome.path == "in/a.txt")
+    assert (failed.status, failed.code) == (FileStatus.FAILED, "access")
+    assert name in failed.reason
+
+
+@pytest.mark.parametrize(("file", "note"), [(NFC, NFD), (NFD, NFC)])
+def test_a_note_is_heard_however_the_accents_of_its_name_are_written(tmp_path: Path, file: str, note: str) -> None:
+    write(tmp_path, {file: "x", f"{note}.access.yaml": "groups: [hr]\n"})
+    assert readers(tmp_path) == {NFC: {"hr"}}
+
+
+def test_a_rule_fits_however_its_accents_are_written(tmp_path: Path) -> None:
+    write(tmp_path, {NFC: "x"})
+    assert readers(tmp_path, Rule(NFD, frozenset({"hr"}))) == {NFC: {"hr"}}
+
+
+def test_the_note_of_one_file_says_nothing_of_another_whose_name_differs_in_case(tmp_path: Path) -> None:
+    write(tmp_path, {"a.txt": "x", "A.txt": "x", "a.txt.access.yaml": "groups: [hr]\n"})
+    assert readers(tmp_path) == {"a.txt": {"hr"}, "A.txt": {"default"}}
+
+
+@pytest.mark.parametrize("place", ["a.txt.access.yaml", "access.yaml"])
+def test_a_note_that_is_no_file_leaves_its_files_out(tmp_path: Path, place: str) -> None:
+    for folder in ("folder", "broken", "loop"):
+        write(tmp_path, {f"{folder}/a.txt": "secret"})
+    (tmp_path / "folder" / place).mkdir()
+    (tmp_path / "broken" / place).symlink_to("nowhere")
+    (tmp_path / "loop" / place).symlink_to(place)
+    corpus = Corpus(tmp_path, "folder", frozenset({"default"}))
+    assert list(corpus) == []
+    assert [o.code for o in corpus.outcomes if o.path.endswith("/a.txt")] == ["access"] * 3
+
+
+def test_a_note_about_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    write(tmp_path, {"a.txt": "x", "b.txt.access.yaml": "groups: [hr]\n"})
+    corpus = Corpus(tmp_path, "folder", frozenset({"default"}))
+    assert [document.doc_id for document in corpus] == ["a.txt"]
+    assert (
+        next(o.reason for o in corpus.outcomes if o.path == "b.txt.access.yaml") == "is about a file that is not there"
+    )

@@ -1,12 +1,16 @@
 """One file block by block and range by range: the same documents and the same account as in one go."""
 
+import gzip
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from domain.types import Document
 from retrieval.documents import Corpus
+from retrieval.parsing.parsed import DEFAULTS, Limits
 from retrieval.reading import BLOCK, Reading, Source, ranges, read
 
 PUBLIC = frozenset({"public"})
@@ -70,3 +74,59 @@ def test_a_file_that_is_gone_is_one_range_and_one_outcome(tmp_path: Path) -> Non
 def test_records_come_in_blocks(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(lines(BLOCK + 2, bad=BLOCK * 9))
     assert [reading.records for reading in read(Source(tmp_path / "a.jsonl", "a.jsonl"), PUBLIC, "t")] == [BLOCK, 2]
+
+
+def outcomes(root: Path, limits: Limits = DEFAULTS) -> dict[str, tuple[str, str]]:
+    """What became of every file and record by name, when nobody says otherwise who may read it but for the default."""
+    corpus = Corpus(root, "folder", PUBLIC, limits=limits)
+    shown = {document.doc_id: ",".join(sorted(document.groups)) for document in corpus}
+    return {o.path: (o.code, shown.get(o.path, "")) for o in corpus.outcomes}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\nGroups: [hr]\n---\nSecret.", "---\nGROUPS: [hr]\n---\nSecret.", "---\ngroup: hr\n---\nSecret.",
+        "---\n'groups ': [hr]\n---\nSecret.", "---\nAcl: [hr]\n---\nSecret.", "---\nTenant: other\n---\nSecret.",
+        "---\ntitle: x\ngroups: [hr]\n\nSecret.", "\n\n---\ngroups: [hr]\nSecret.", "---\r\nGroups: [hr]\r\nSecret.",
+    ],
+)  # fmt: skip
+def test_front_matter_that_means_readers_and_would_go_unheard_leaves_the_file_out(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.md").write_bytes(text.encode())
+    assert outcomes(tmp_path) == {"a.md": ("front_matter", "")}
+
+
+@pytest.mark.parametrize("before", ["", "\n", "\r\n \r\n", "\ufeff", "\ufeff\n"])
+def test_front_matter_is_heard_after_blank_lines(tmp_path: Path, before: str) -> None:
+    (tmp_path / "a.md").write_bytes(f"{before}---\ngroups: [hr]\n---\nSecret.".encode())
+    (document,) = Corpus(tmp_path, "folder", PUBLIC)
+    assert (document.groups, document.text) == (frozenset({"hr"}), "Secret.")
+    assert document.first_line == 4 + before.count("\n")
+
+
+def test_rulers_in_a_text_are_no_front_matter(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("---\nOnly a ruler. The working groups: two.\n")
+    (tmp_path / "b.md").write_text("Words.\n\n---\ngroups: three of them\n---\n")
+    assert outcomes(tmp_path) == {"a.md": ("ok", "public"), "b.md": ("ok", "public")}
+
+
+@pytest.mark.parametrize("field", ["Groups", "ACL", " groups", "Tenant"])
+def test_a_record_whose_readers_would_go_unheard_is_left_out(tmp_path: Path, field: str) -> None:
+    record = json.dumps({"id": "r", "text": "Secret.", field: ["hr"]})
+    (tmp_path / "a.jsonl").write_text(f'{record}\n{{"id": "s", "text": "Open.", "group": "columns of data may be"}}\n')
+    corpus = Corpus(tmp_path, "folder", PUBLIC)
+    assert [document.doc_id for document in corpus] == ["s"]
+    assert [(o.path, o.code) for o in corpus.outcomes if o.record] == [("a.jsonl:1", "bad_record")]
+
+
+def test_a_text_or_a_line_larger_than_a_file_may_be_fails_alone_and_is_never_held_whole(tmp_path: Path) -> None:
+    for name in ("a.txt", "a.md", "a.jsonl"):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(1 << 40)  # without a block on disk: read whole, it would end this process
+    (tmp_path / "b.txt").write_text("Open.")
+    with gzip.open(tmp_path / "c.jsonl.gz", "wb") as packed:
+        packed.write(b'{"id": "c", "text": "Open."}\n' + b" " * 1_000_001)
+    told = outcomes(tmp_path, replace(DEFAULTS, file_mb=1))
+    assert told.pop("b.txt") == ("ok", "public")
+    assert set(told) == {"a.txt", "a.md", "a.jsonl", "c.jsonl.gz"}
+    assert set(told.values()) == {("too_big", "")}
