@@ -7,7 +7,7 @@ they want full batches. *Records* remember. Errors a port may raise are in error
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from domain.amending import DocumentChange
 from domain.evaluation import Evaluation
@@ -19,6 +19,7 @@ from domain.types import (
     Chunk,
     Delta,
     Draft,
+    Encoded,
     Hit,
     Mode,
     Query,
@@ -27,6 +28,7 @@ from domain.types import (
     Rewrite,
     Scope,
     Session,
+    TextSide,
     Trace,
     Turn,
 )
@@ -58,6 +60,16 @@ class Retriever(Protocol):
 
     async def chunks(self, ids: Sequence[str], scope: Scope, version: str) -> tuple[Chunk, ...]:
         """The chunks of `ids` that exist and are visible, in the order asked; others are left out silently."""
+        ...
+
+
+class TextEncoder(Protocol):
+    """Gives the vectors that a version is searched with, of texts of the caller's own. Nothing of it is read."""
+
+    async def encode(self, texts: Sequence[str], version: str, side: TextSide) -> Encoded:
+        """A vector a text, in their order; what is longer than the encoder reads is cut. Raises as `retrieve` does, and
+        BadRequest where the encoder cannot be asked.
+        """
         ...
 
 
@@ -109,6 +121,15 @@ class Embedder(Protocol):
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """As `embed_documents`, for the asking side."""
+        ...
+
+
+@runtime_checkable
+class CountsTokens(Protocol):
+    """An embedder that can say how many tokens it reads."""
+
+    def count_tokens(self, texts: Sequence[str]) -> int:
+        """The tokens of all texts together, as far as they are read, special ones included, prompts not."""
         ...
 
 

@@ -200,6 +200,26 @@ class Reranking:
     notes: tuple[str, ...] = ()
 
 
+class TextSide(StrEnum):
+    """What a text is to an encoder: some read the one that is asked unlike the one that answers."""
+
+    QUERY = "query"
+    DOCUMENT = "document"
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Texts as `encoder` sees them: a row of little-endian float32 each, of unit length. `version` is the one whose
+    encoder it was; `tokens` were read, None where nobody counts them.
+    """
+
+    rows: tuple[bytes, ...]
+    dimensions: int
+    encoder: str
+    version: str
+    tokens: int | None = None
+
+
 # ---------------------------------------------------------------------------------------------- conversation
 
 

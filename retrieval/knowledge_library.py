@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from domain.amending import Amendments
-from domain.errors import NotFound
+from domain.errors import BadRequest, NotFound
 from domain.ports import IndexRegistry, Retriever
-from domain.types import Chunk, Mode, Query, Retrieval, Scope
+from domain.types import Chunk, Encoded, Mode, Query, Retrieval, Scope, TextSide
 from retrieval.index import HybridIndex
 from retrieval.library import Library
 
@@ -39,6 +39,10 @@ class KnowledgeLibrary(Library):
         """The chunks of `ids` that are found again, visible and not deleted, in the order asked."""
         found = await self._retriever.chunks(ids, scope, version)
         return tuple(chunk for chunk in found if _visible(chunk, scope, self._amended))
+
+    async def encode(self, texts: Sequence[str], version: str, side: TextSide) -> Encoded:  # noqa: ARG002
+        """Raises BadRequest: a knowledge base tells nobody its vectors."""
+        raise BadRequest("This library lies in a knowledge base, whose encoder cannot be asked: use one of your own.")
 
     async def refresh(self) -> None:
         """Take in pointer and amendments. Raises StorageError when the registry cannot be read."""

@@ -10,13 +10,15 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from domain.amending import NOTHING_AMENDED, Amendments
 from domain.errors import NotFound, NotReady, StorageError, TidegateError
 from domain.ports import IndexRegistry
 from domain.releases import Rollout
-from domain.types import Chunk, Mode, Query, Retrieval, Scope
+from domain.types import Chunk, Encoded, Mode, Query, Retrieval, Scope, TextSide
+from retrieval.encoding import encoded, pieces
 from retrieval.index import HybridIndex
 
 T = TypeVar("T")
@@ -65,6 +67,19 @@ class Library:
         """
         index, _ = await self._index(version)
         return await self._computed(lambda: index.chunks(ids, scope))
+
+    async def encode(self, texts: Sequence[str], version: str, side: TextSide) -> Encoded:
+        """The vectors of `texts` by the encoder of `version`, or of one that stands in for it."""
+        index, _ = await self._index(version)
+        rows: list[bytes] = []
+        counts: list[int | None] = []
+        for piece in pieces(texts):
+            vectors, tokens = await self._computed(partial(encoded, index.embedder, piece, side))
+            rows += vectors
+            counts.append(tokens)
+        known = [count for count in counts if count is not None]
+        tokens = sum(known) if len(known) == len(counts) else None
+        return Encoded(tuple(rows), index.embedder.dimensions, index.embedder.tag, index.version, tokens)
 
     # ------------------------------------------------------------------------------------------ in step
 

@@ -64,6 +64,10 @@ class SentenceEncoder:
         """As `embed_documents`, with the query prompt of the model, if it has one."""
         return self._embed(self._prompts.get("query") or "", texts)
 
+    def count_tokens(self, texts: Sequence[str]) -> int:
+        """The tokens of all texts together, as far as they are read, special ones included, the prompt not."""
+        return sum(len(self.tokenizer.alone(ids)) for ids in self.tokenizer.cut_all(list(texts)))
+
     def _embed(self, prompt: str, texts: Sequence[str]) -> Vectors:
         if not texts:
             return np.empty((0, self.dimensions), np.float32)

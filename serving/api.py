@@ -19,6 +19,7 @@ from serving.admission import is_operator
 from serving.asking import Asking
 from serving.auth import Right
 from serving.compat_cohere import cohere_routes
+from serving.compat_embeddings import embedding_routes
 from serving.compat_openai import openai_routes
 from serving.documents_http import document_routes
 from serving.edge import Edge, json_response, read_body
@@ -47,6 +48,7 @@ def create_app(service: Service, echo_request_id: bool = True) -> Starlette:
         *document_routes(service),
         *outcome_routes(service),
         *openai_routes(api.asking),
+        *embedding_routes(api.asking),
         *cohere_routes(api.asking),
         *mcp_routes(api.asking),
         Route("/healthz", api.healthz),

@@ -191,8 +191,7 @@ class Asking:
     ) -> tuple[Retrieval, dict[str, float]]:
         """Hits and the milliseconds of each stage. A missing `rerank` means: as answers are served."""
         service = self.service
-        session_id = request.headers.get("x-session-id") or service.new_id()
-        version, _ = await self.pointer.assign(session_id, _pinned(request))
+        version = await self.assigned(request)
         stages = self._searching(rerank)
         try:
             with self.place():
@@ -206,6 +205,12 @@ class Asking:
         for stage, ms in stage_ms.items():
             service.telemetry.observe(STAGE_SECONDS, ms / 1000, stage)
         return found, stage_ms
+
+    async def assigned(self, request: Request) -> str:
+        """The version of a request that belongs to no conversation, or to the one it names."""
+        session_id = request.headers.get("x-session-id") or self.service.new_id()
+        version, _ = await self.pointer.assign(session_id, _pinned(request))
+        return version
 
     def _searching(self, rerank: bool | None) -> Stages:
         if rerank and self.service.stages.reranker is None:

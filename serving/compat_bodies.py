@@ -16,6 +16,8 @@ from domain.policies import unseen
 from domain.types import Role, Turn
 from serving.schemas import Limits
 
+MAX_TEXTS = 256  # to be encoded at once: searches wait for the same replicas
+MAX_TEXT_CHARS = 32_000  # more than any encoder reads
 MODEL = "tidegate"  # the one name by which the library is asked
 
 TUNING = frozenset(
@@ -168,6 +170,20 @@ def read_chat(raw: bytes, limits: Limits, max_chars: int) -> ChatBody:
     return body
 
 
+def read_embeddings(raw: bytes) -> EmbeddingsBody:
+    """The body of a request for vectors. Raises as `read_chat` does."""
+    body = _read(raw, EmbeddingsBody)
+    problems = _unsupported(body, {}, frozenset({"user"}))
+    if not body.texts:
+        problems.append("'input' is empty: send at least one text.")
+    _refuse(problems)
+    _check_count("input", body.texts, MAX_TEXTS)
+    for text in body.texts:
+        _refuse(_blank("input", text))
+        _check_length("input", text, MAX_TEXT_CHARS)
+    return body
+
+
 def read_rerank(raw: bytes, max_chars: int, most: int) -> RerankBody:
     """The body of a request to rerank `most` documents at most. Raises as `read_chat` does."""
     body = _read(raw, RerankBody)
@@ -188,6 +204,8 @@ def _read(raw: bytes, shape: type[Body]) -> Body:
         raise BadRequest(f"The body is not JSON ({error}): send an object in UTF-8.") from error
     if not isinstance(value, dict):
         raise BadRequest("The body is not a JSON object: send one.")
+    if shape is EmbeddingsBody and _is_tokens(value.get("input")):
+        raise BadRequest("'input' is made of token numbers, which mean nothing to this encoder: send text.", "input")
     try:
         body = shape.model_validate(value)
     except ValidationError as error:
@@ -198,6 +216,12 @@ def _read(raw: bytes, shape: type[Body]) -> Body:
     if body.model != MODEL:
         raise NotFound(f"The model {body.model[:80]!r} does not exist here: {MODEL!r} is the one there is.", "model")
     return body
+
+
+def _is_tokens(value: object) -> bool:
+    """True for a list of numbers, or of lists of them."""
+    first = value[0] if isinstance(value, list) and value else None
+    return isinstance(first, int | list)
 
 
 def _unsupported(body: _Body, neutral: Mapping[str, tuple[object, ...]], ignored: frozenset[str]) -> list[str]:

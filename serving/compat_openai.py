@@ -1,4 +1,5 @@
-"""Questions in the shape of OpenAI's clients: chat completions, streamed and not, and the one model there is.
+"""Questions in the shape of OpenAI's clients: chat completions, streamed and not, and the one model there is. Vectors
+in their shape are compat_embeddings.py.
 
 A question goes the way of every other, asking.py; only bodies, events and errors look different. No store remembers
 these conversations, because their clients carry them.

@@ -5,6 +5,7 @@
 
 # ruff: noqa: ARG002  (a stage that does nothing has no use for what it is given)
 
+import struct
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from domain.types import (
     Chunk,
     Delta,
     Draft,
+    Encoded,
     Hit,
     Mode,
     Query,
@@ -30,6 +32,7 @@ from domain.types import (
     Scope,
     SourceRef,
     StopReason,
+    TextSide,
     Turn,
 )
 from serving.auth import OpenTo
@@ -84,6 +87,10 @@ class NoOpLibrary:
         """Those of the four chunks that were asked for."""
         known = {hit.chunk.id: hit.chunk for hit in self._hits}
         return tuple(known[i] for i in ids if i in known)
+
+    async def encode(self, texts: Sequence[str], version: str, side: TextSide) -> Encoded:
+        """The same vector of one dimension for every text."""
+        return Encoded((struct.pack("<f", 1.0),) * len(texts), 1, "noop", version)
 
     async def refresh(self) -> None:
         """Nothing ever changes."""

@@ -11,9 +11,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.errors import Overloaded, StageFailed, StageTimeout, TidegateError, UpstreamInterrupted
-from domain.ports import Generator, Retriever, Stages
+from domain.ports import Generator, Retriever, Stages, TextEncoder
 from domain.prompt import PromptPlan
-from domain.types import Chunk, Delta, Draft, Hit, Mode, Query, Reranking, Retrieval, Rewrite, Scope, Turn
+from domain.types import (
+    Chunk,
+    Delta,
+    Draft,
+    Encoded,
+    Hit,
+    Mode,
+    Query,
+    Reranking,
+    Retrieval,
+    Rewrite,
+    Scope,
+    TextSide,
+    Turn,
+)
 from serving.telemetry import RETRIES, Telemetry
 from serving.travel import travel_light
 
@@ -58,6 +72,13 @@ def remote_stages(
         RemoteGenerator(plain["generator"], patience, calls),
     )
     return stages, RemoteWriter(plain["generator"], patience, calls)
+
+
+def remote_encoder(handles: Mapping[str, Handle], patience: Patience, telemetry: Telemetry) -> TextEncoder:
+    """The encoder behind the same handles."""
+    handle = handles["retriever"] if "retriever" in handles else handles[shard_name(0)]
+    plain = handle.options(request_serialization="pickle", response_serialization="pickle")
+    return RemoteEncoder(plain, patience, _Calls(telemetry))
 
 
 def shard_name(number: int) -> str:
@@ -132,6 +153,19 @@ class RemoteRetriever:
             "retriever", self._limit_s, method, tuple(ids), scope, version
         )
         return chunks
+
+
+class RemoteEncoder:
+    """TextEncoder over the handle of a retriever or of any shard of one: all have the same encoder."""
+
+    def __init__(self, handle: Handle, patience: Patience, calls: "_Calls") -> None:
+        self._encode, self._limit_s, self._calls = handle.encode, patience.retrieve_s, calls
+
+    async def encode(self, texts: Sequence[str], version: str, side: TextSide) -> Encoded:
+        """As TextEncoder.encode, or StageFailed."""
+        method = self._encode
+        found: Encoded = await self._calls.one("retriever", self._limit_s, method, tuple(texts), version, side)
+        return found
 
 
 class RemoteShard:

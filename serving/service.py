@@ -10,7 +10,17 @@ from starlette.datastructures import Headers
 from domain.amending import Amending
 from domain.canary import Advice
 from domain.naming import Naming
-from domain.ports import Generator, IndexRegistry, Observations, Outcomes, SessionStore, Stages, TraceSink, Uploads
+from domain.ports import (
+    Generator,
+    IndexRegistry,
+    Observations,
+    Outcomes,
+    SessionStore,
+    Stages,
+    TextEncoder,
+    TraceSink,
+    Uploads,
+)
 from domain.releases import Evidence
 from domain.releasing import Releases
 from domain.types import Rules
@@ -34,7 +44,8 @@ async def always_ready() -> dict[str, bool]:
 class Service:
     """Everything the surface needs. `ready` names each stage and whether it answers.
 
-    `writer` writes the answers that are not streamed; None leaves them to the generator of the stages.
+    `writer` writes the answers that are not streamed; None leaves them to the generator of the stages. `encoder` gives
+    vectors of a caller's own texts; None gives none.
 
     `pinnable` lets X-Index-Version choose any version: for evaluation alone, because people are only ever answered
     from a version that was admitted. Otherwise it may name stable or canary.
@@ -71,6 +82,7 @@ class Service:
     suggestions: tuple[str, ...] = ()
     pinnable: bool = False
     writer: Generator | None = None
+    encoder: TextEncoder | None = None
     pointer_ttl_s: float = 1.0
     observations: Observations | None = None
     live_slo_ms: float = 2000.0

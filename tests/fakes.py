@@ -20,6 +20,7 @@ from domain.types import (
     Chunk,
     Delta,
     Draft,
+    Encoded,
     Hit,
     Mode,
     Query,
@@ -32,6 +33,7 @@ from domain.types import (
     Session,
     SourceRef,
     StopReason,
+    TextSide,
     Turn,
     Usage,
 )
@@ -129,6 +131,15 @@ class FakeRetriever:
     async def chunks(self, ids: Sequence[str], scope: Scope, version: str) -> tuple[Chunk, ...]:
         known = {h.chunk.id: h.chunk for h in self.found if scope.may_read(h.chunk.tenant, h.chunk.groups)}
         return tuple(known[i] for i in ids if i in known)
+
+    async def encode(self, texts: Sequence[str], version: str, side: TextSide) -> Encoded:
+        """Two dimensions, by the length of a text; a query's are the other way round."""
+        if self.error:
+            raise self.error
+        lengths = np.array([[len(text), 1] for text in texts], "<f4").reshape(-1, 2)
+        rows = lengths / np.linalg.norm(lengths, axis=1, keepdims=True)
+        rows = rows[:, ::-1] if side is TextSide.QUERY else rows
+        return Encoded(tuple(row.tobytes() for row in rows), 2, "fake", self.version or version)
 
 
 @dataclass

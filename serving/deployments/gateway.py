@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 from domain.ports import Stages
 from serving.api import create_app
 from serving.collector import collect_less
-from serving.remote import Merge, Patience, readiness, remote_stages
+from serving.remote import Merge, Patience, readiness, remote_encoder, remote_stages
 from serving.service import Service
 from serving.telemetry import Prometheus, Telemetry
 
@@ -39,9 +39,10 @@ class Gateway:
         logging.getLogger("tidegate").setLevel(logging.WARNING)
         telemetry = Prometheus(metrics_folder)
         stages, writer = remote_stages(handles, patience, telemetry, merge)
+        encoder = remote_encoder(handles, patience, telemetry)
         service = make_service(stages, readiness(handles, patience), telemetry)
         limits = replace(service.limits, max_in_flight=max_in_flight)
-        self._service = replace(service, limits=limits, writer=writer)
+        self._service = replace(service, limits=limits, writer=writer, encoder=encoder)
 
     def __serve_build_asgi_app__(self) -> Starlette:
         """The application Serve puts behind its port; Serve itself sends `X-Request-Id` back."""

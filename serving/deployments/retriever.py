@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from domain.errors import TidegateError
-from domain.ports import Retriever
-from domain.types import Chunk, Mode, Query, Retrieval, Scope
+from domain.ports import Retriever, TextEncoder
+from domain.types import Chunk, Encoded, Mode, Query, Retrieval, Scope, TextSide
 from serving.collector import collect_less
 from serving.travel import travel_light
 
 log = logging.getLogger("tidegate.serving")
 
 
-class Library(Retriever, Protocol):
+class Library(Retriever, TextEncoder, Protocol):
     """A retriever over the versions a registry says are in use."""
 
     async def refresh(self) -> None:
@@ -64,6 +64,11 @@ class RetrieverHost:
         """As Retriever.chunks."""
         await self._current()
         return await self._library.chunks(ids, scope, version)
+
+    async def encode(self, texts: Sequence[str], version: str, side: TextSide) -> Encoded:
+        """As TextEncoder.encode."""
+        await self._current()
+        return await self._library.encode(texts, version, side)
 
     async def ready(self) -> bool:
         """True when people can be answered from the library."""

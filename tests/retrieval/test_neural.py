@@ -123,3 +123,11 @@ def test_the_bundled_encoder_finds_a_paraphrase() -> None:
         ]
     )
     assert question @ answer > question @ other + 0.2
+
+
+def test_tokens_are_counted_as_they_are_read(encoder_folder: Path) -> None:
+    short, whole = SentenceEncoder(encoder_folder, max_tokens=8), SentenceEncoder(encoder_folder, max_tokens=32)
+    text = "the pump is hot " * 3
+    assert short.count_tokens([text, text]) == 16  # two texts, each cut at 8
+    assert whole.count_tokens([text]) == len(whole.tokenizer.cut(text)) + 2  # the special ones at both ends
+    assert whole.count_tokens([]) == 0

@@ -108,7 +108,7 @@ class House:
             registry=self.registry,
             authenticate=ring, admin_of=ring.admin_of, sessions=MemorySessions(), admin_key="k" * 40,
             amending=Amending(self.registry, Holdings(self.registry).tenant_of), limits=Limits(wrong_key_s=0.0),
-            new_id=fresh_id,
+            new_id=fresh_id, encoder=self.library,
         )  # fmt: skip
         assert isinstance(whole.stages, Stages)
         return whole
@@ -157,6 +157,11 @@ def rerank(version: str, id: str, **headers: str) -> Sent:
     return Sent("POST", f"/{version}/rerank", body, {k.replace("_", "-"): v for k, v in headers.items()})
 
 
+def embeddings(**headers: str) -> Sent:
+    body = {"model": "tidegate", "input": "pump"}
+    return Sent("POST", "/v1/embeddings", body, {k.replace("_", "-"): v for k, v in headers.items()})
+
+
 def tool(name: str, arguments: Any, **headers: str) -> Sent:
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
     named = {"Accept": "application/json, text/event-stream"} | {k.replace("_", "-"): v for k, v in headers.items()}
@@ -187,6 +192,10 @@ PLACES: dict[tuple[str, str], tuple[Callable[[str], Sent], ...]] = {
     ),
     ("POST", "/v1/rerank"): (lambda id: rerank("v1", id), lambda id: rerank("v1", id, X_Index_Version=id)),
     ("POST", "/v2/rerank"): (lambda id: rerank("v2", id), lambda id: rerank("v2", id, X_Index_Version=id)),
+    ("POST", "/v1/embeddings"): (
+        lambda id: embeddings(X_Index_Version=id),
+        lambda id: embeddings(X_Session_Id=id),
+    ),
     ("POST", "/mcp"): (
         lambda id: tool("search", {"query": id, "mode": "lexical"}),
         lambda id: tool("search", {"query": "pump paid"}, X_Index_Version=id),

@@ -9,8 +9,8 @@ import pytest
 
 from domain.errors import NotFound, Overloaded, StageFailed, StageTimeout, UpstreamInterrupted
 from domain.prompt import PromptPlan
-from domain.types import Delta, Draft, Query, Reranking, Retrieval, StopReason
-from serving.remote import Patience, readiness, remote_stages
+from domain.types import Delta, Draft, Encoded, Query, Reranking, Retrieval, StopReason, TextSide
+from serving.remote import Patience, readiness, remote_encoder, remote_stages
 from serving.telemetry import Prometheus
 from tests.fakes import PUBLIC, hits
 from tests.serving.service import TIDE
@@ -112,6 +112,15 @@ async def test_a_dead_replica_is_asked_once_more_and_the_retry_is_counted() -> N
     assert await search(handle, telemetry) == FOUND
     assert handle.method.calls[0] == handle.method.calls[1]
     assert b'tidegate_retries_total{stage="retriever"} 1.0' in telemetry.exposition()
+
+
+async def test_vectors_come_from_the_retriever_or_from_any_shard_and_a_dead_replica_is_asked_again() -> None:
+    vectors = Encoded((b"\0\0\x80?",), 1, "e", "v1")
+    for name in ("retriever", "retriever-0"):
+        handle = Handle(died(), vectors)
+        encoder = remote_encoder({name: handle, "generator": Handle()}, QUICK, Prometheus())
+        assert await encoder.encode(["gate"], "v1", TextSide.QUERY) == vectors
+        assert handle.method.calls[1] == (("gate",), "v1", TextSide.QUERY)
 
 
 async def test_a_replica_lost_in_the_middle_of_a_grpc_call_counts_as_dead() -> None:
