@@ -24,8 +24,8 @@ from typing import Any
 
 from domain.errors import StorageError
 from domain.releases import Kept, Observation
-from retrieval.registry import VERSION_NAME
 from retrieval.thinning import COUNT_DIGITS, EVERY, Sink, lost_beside
+from retrieval.version_folders import VERSION_NAME
 
 
 class FolderObservations:

@@ -10,7 +10,7 @@ from pathlib import Path
 from domain.errors import StorageError
 from domain.ingestion import FileOutcome
 from retrieval.jsonrecords import decoded, encoded, plain, read_lines, replace_file
-from retrieval.registry import VERSION_NAME
+from retrieval.version_folders import VERSION_NAME
 
 REPORT = "report.jsonl"
 

@@ -1,7 +1,6 @@
 """Index versions, decisions, tombstones and the rollout pointer in a folder that several processes share.
 
-    versions/<id>/                   an immutable version, visible by one rename; version.json says when and from what
-    seals/<id>.json                  digests of what the version's name does not cover; see fingerprint.py
+    versions/<id>/, seals/<id>.json  immutable versions, and their digests; see version_folders.py
     rollout.json, ledger.jsonl       the pointer and its moves; see ledger.py
     decisions/<id>.jsonl             decisions, only ever appended
     tombstones.json, access.json     documents that are gone, and those with other readers; see document_records.py
@@ -12,36 +11,21 @@ so a read-only folder can be served from.
 
 import fcntl
 import os
-import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from domain.amending import DocumentChange
-from domain.errors import NotFound, StorageError
+from domain.errors import StorageError
 from domain.releases import Decision, IndexVersion, Leftover, Move, Rollout
 from domain.rollout import arriving, check_removable, moved_meanwhile, unrecorded
-from retrieval.disk import INCOMING, beside, cannot_write, size_of
+from retrieval.disk import cannot_write, size_of
 from retrieval.document_records import DocumentRecords
-from retrieval.fingerprint import MANIFEST, check_content, check_seal, sha256_of
-from retrieval.jsonrecords import (
-    append_line,
-    damaged,
-    decoded,
-    encoded,
-    plain,
-    read,
-    read_lines,
-    replace_file,
-    sync_folder,
-    sync_tree,
-)
+from retrieval.fingerprint import check_content, check_seal
+from retrieval.jsonrecords import append_line, decoded, encoded, plain, read_lines
 from retrieval.ledger import Ledger
-
-VERSION_NAME = re.compile(r"v[0-9a-f]{12}")
-VERSION_FILE = "version.json"  # beside the content of a version, not part of it: it holds the time of building
-REMOVED = ".removed-"  # how the folder of a version begins that is none any more
+from retrieval.version_folders import VersionFolders
 
 
 class FolderRegistry:
@@ -49,6 +33,7 @@ class FolderRegistry:
 
     def __init__(self, root: Path) -> None:
         self.root = Path(root)
+        self._folders = VersionFolders(self.root)
         self._ledger = Ledger(self.root)
         self._documents = DocumentRecords(self.root)
 
@@ -59,48 +44,22 @@ class FolderRegistry:
 
         Everything is on disk before the version becomes visible. Raises StorageError when the folder cannot be written.
         """
-        target = self._versions / checked_name(version.id)
-        if _is_version(target):
+        if self._folders.has(version.id):
             return False
         with self._writing():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            self._clear()
-            if _is_version(target):
-                return False  # somebody published the same content a moment ago
-            with beside(staged, target.parent) as near:
-                (near / VERSION_FILE).write_bytes(encoded(plain(version)))
-                sync_tree(near)
-                self._seal(near, version.id)
-                near.rename(target)
-            sync_folder(target.parent)
-            sync_folder(self.root)  # which may have got its folders only now
-        return True
+            return self._folders.add(staged, version)  # which looks again: somebody may have published it a moment ago
 
     def folder(self, version: str) -> Path:
         """The version's folder. Raises NotFound, naming the versions there are."""
-        path = self._versions / version
-        if VERSION_NAME.fullmatch(version) and path.is_dir():
-            return path
-        there = ", ".join(sorted(known.name for known in self._folders())) or "none yet"
-        raise NotFound(f"Index version '{version}' does not exist; there are: {there}.", "version")
+        return self._folders.folder(version)
 
     def versions(self) -> tuple[IndexVersion, ...]:
         """All versions, oldest first, built at the same time by id; without those in `damaged`."""
-        found: list[IndexVersion] = []
-        for path in self._folders():
-            with suppress(StorageError):
-                found.append(_described(path))
-        return tuple(sorted(found, key=lambda version: (version.built_at, version.id)))
+        return self._folders.versions()
 
     def damaged(self) -> Mapping[str, str]:
         """Why a folder cannot be told to be a version, by the id it has. Nothing else suffers from it."""
-        wrong: dict[str, str] = {}
-        for path in self._folders():
-            try:
-                _described(path)
-            except StorageError as error:
-                wrong[path.name] = str(error)
-        return wrong
+        return self._folders.damaged()
 
     def remove(self, version: str) -> None:
         """Remove a version's folder; its decisions stay. Raises BadRequest for stable, previous and canary.
@@ -108,13 +67,9 @@ class FolderRegistry:
         Gone for everybody by one rename; processes that have it open keep what they opened.
         """
         with self._writing():
-            self._clear()
-            folder = self.folder(version)
+            self.folder(version)
             check_removable(version, self.rollout())
-            folder.rename(folder.with_name(f"{REMOVED}{version}"))
-            sync_folder(folder.parent)
-            self._seal_of(version).unlink(missing_ok=True)
-            self._clear()
+            self._folders.remove(version)
 
     def size(self, version: str) -> int:
         """Bytes of a version."""
@@ -122,16 +77,11 @@ class FolderRegistry:
 
     def verify(self, version: str) -> None:
         """Raises StorageError naming the files that are not what was published. Reads the whole version."""
-        check_content(self.folder(version), self._digests(version))
+        check_content(self.folder(version), self._folders.digests(version))
 
     def check(self, version: str) -> None:
         """Raises StorageError when the manifest, or what is said of the version, is not what was published."""
-        check_seal(self.folder(version), self._digests(version))
-
-    def _digests(self, version: str) -> dict[str, str]:
-        seal = self._seal_of(version)
-        content = read(seal)
-        return decoded(dict[str, str], seal, content) if content is not None else {}
+        check_seal(self.folder(version), self._folders.digests(version))
 
     # ------------------------------------------------------------------------------------------ left over
 
@@ -153,13 +103,8 @@ class FolderRegistry:
             return tuple(leftover for _, leftover in found)
 
     def _left(self) -> list[tuple[Path, str]]:
-        there = {path.name for path in self._folders()}
-        return [
-            *((path, "a removal that was killed") for path in self._versions.glob(f"{REMOVED}*")),
-            *((path, "a version that was not published") for path in self._versions.glob(f"{INCOMING}*")),
-            *((path, "a record that was not written") for path in sorted(self.root.glob("**/.*.new"))),
-            *((path, "digests of no version") for path in self.root.glob("seals/*.json") if path.stem not in there),
-        ]
+        unwritten = ((path, "a record that was not written") for path in sorted(self.root.glob("**/.*.new")))
+        return [*self._folders.left(), *unwritten]
 
     # ------------------------------------------------------------------------------------------ decisions
 
@@ -251,10 +196,6 @@ class FolderRegistry:
 
     # ------------------------------------------------------------------------------------------ on disk
 
-    @property
-    def _versions(self) -> Path:
-        return self.root / "versions"
-
     def _decisions(self, version: str) -> Path:
         return self.root / "decisions" / f"{version}.jsonl"
 
@@ -262,26 +203,6 @@ class FolderRegistry:
         path = self._decisions(decision.binding.version)
         path.parent.mkdir(parents=True, exist_ok=True)
         append_line(path, encoded(plain(decision)))
-
-    def _seal_of(self, version: str) -> Path:
-        return self.root / "seals" / f"{version}.json"
-
-    def _folders(self) -> list[Path]:
-        """The folders of all versions, in no order."""
-        there = self._versions.iterdir() if self._versions.is_dir() else ()
-        return [path for path in there if VERSION_NAME.fullmatch(path.name)]
-
-    def _seal(self, staged: Path, version: str) -> None:
-        """Keep the digests by which `verify` knows this version. One without a rename to follow disturbs nobody."""
-        digests = {name: sha256_of(staged / name) for name in (MANIFEST, VERSION_FILE) if (staged / name).is_file()}
-        path = self._seal_of(version)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, encoded(digests))
-
-    def _clear(self) -> None:
-        """Delete what removals, and publishing from another disk, left behind when they were killed."""
-        for path in [*self._versions.glob(f"{REMOVED}*"), *self._versions.glob(f"{INCOMING}*")]:
-            shutil.rmtree(path, ignore_errors=True)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -293,25 +214,3 @@ class FolderRegistry:
                 yield
         except OSError as error:
             raise cannot_write(self.root, error) from error
-
-
-def checked_name(version: str) -> str:
-    """The name, which becomes a path, if it is a version's name and nothing else."""
-    if not VERSION_NAME.fullmatch(version):
-        raise NotFound(f"'{version}' is no version name: v and 12 hexadecimal digits are wanted.", "version")
-    return version
-
-
-def _is_version(folder: Path) -> bool:
-    """True when a version is there. Raises StorageError when what is there is damaged: it must be out of the way."""
-    return folder.is_dir() and bool(_described(folder))
-
-
-def _described(folder: Path) -> IndexVersion:
-    """What is said about the version in a folder."""
-    path = folder / VERSION_FILE
-    whole = f"all of {folder}"  # without its description a folder is damaged still
-    version: IndexVersion = decoded(IndexVersion, path, read(path) or b"", whole)
-    if version.id != folder.name:
-        raise damaged(path, f"id: it describes {version.id}", whole)
-    return version

@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from domain.releases import Leftover
 from retrieval.disk import size_of
 from retrieval.s3_cache import Cache
+from retrieval.s3_entries import FILES, Stage
 from retrieval.s3_objects import Objects
 from retrieval.s3_transfer import unfinished
-from retrieval.s3_versions import FILES, S3Versions, Stage
+from retrieval.s3_versions import S3Versions
 
 NEVER = datetime.min.replace(tzinfo=UTC)
 

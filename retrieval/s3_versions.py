@@ -8,54 +8,23 @@ leaves - are kept apart by turning the pointer (s3_pointer.py). Why that suffice
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
-from enum import StrEnum
 from pathlib import Path
 from uuid import uuid4
 
 from domain.errors import BadRequest, NotFound, StorageError
 from domain.releases import IndexVersion, Rollout
 from domain.rollout import check_removable
-from retrieval.fingerprint import MANIFEST, check_seal, differing
-from retrieval.jsonrecords import damaged, decoded, encoded, plain
-from retrieval.registry import VERSION_FILE, checked_name
+from retrieval.fingerprint import check_seal, differing
+from retrieval.jsonrecords import encoded, plain
 from retrieval.s3_cache import Cache
-from retrieval.s3_objects import NOTHING, Objects, Stored
+from retrieval.s3_entries import VERSIONS, Entry, Stage, body_of, key_of, read_entry, version_of
+from retrieval.s3_objects import NOTHING, Objects
 from retrieval.s3_pointer import S3Ledger
 from retrieval.s3_records import TURNS, busy
 from retrieval.s3_transfer import File, Transfer, files_of, unfinished
-
-VERSIONS, FILES = "versions/", "files/"
-
-
-class Stage(StrEnum):
-    """Where a version's object is on its way."""
-
-    UPLOADING = "uploading"
-    THERE = "there"
-    LEAVING = "leaving"
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """The object of a version. `upload` names where its files are, `writer` who wrote this last."""
-
-    stage: Stage
-    upload: str
-    writer: str
-    version: IndexVersion
-    files: Mapping[str, File] = field(default_factory=dict)
-
-    @property
-    def under(self) -> str:
-        """What the keys of its files begin with."""
-        return f"{FILES}{self.version.id}/{self.upload}/"
-
-    @property
-    def bytes(self) -> int:
-        """How much its files take."""
-        return sum(file.bytes for file in self.files.values())
+from retrieval.version_folders import VERSION_FILE, checked_version
 
 
 class S3Versions:
@@ -69,7 +38,7 @@ class S3Versions:
 
         What a killed upload of it brought is not sent again. Raises StorageError when S3 does not take it.
         """
-        key = _key(checked_name(version.id))
+        key = key_of(checked_version(version.id))
         files: dict[str, File] | None = None
         for _ in range(TURNS):
             there, etag = self._entry(key)
@@ -81,7 +50,7 @@ class S3Versions:
             files = files or files_of(staged, frozenset({VERSION_FILE}))  # now: reading it all may take minutes
             upload = there.upload if there is not None else uuid4().hex
             mine = Entry(Stage.UPLOADING, upload, uuid4().hex, version)
-            if not self._objects.swap(key, _body(mine), etag):
+            if not self._objects.swap(key, body_of(mine), etag):
                 continue
             self._transfer.upload(staged, files, mine.under)
             done = self._finish_upload(key, replace(mine, stage=Stage.THERE, files=files))
@@ -99,7 +68,7 @@ class S3Versions:
                 return None
             if there.stage is not Stage.UPLOADING:
                 return False if self._is_there(there) else None
-            if self._objects.swap(key, _body(mine), etag):
+            if self._objects.swap(key, body_of(mine), etag):
                 return True
         raise busy(self._objects.place(key))
 
@@ -132,13 +101,13 @@ class S3Versions:
             return
         entry = self.existing(version)
         check_removable(version, self._ledger.read().rollout)
-        there, etag = self._entry(_key(version))
+        there, etag = self._entry(key_of(version))
         if there is not None and there.upload == entry.upload and there.stage is Stage.THERE:
             leaving = replace(there, stage=Stage.LEAVING, writer=uuid4().hex)
-            if not self._objects.swap(_key(version), _body(leaving), etag):
+            if not self._objects.swap(key_of(version), body_of(leaving), etag):
                 self.remove(version)
                 return
-            there, etag = self._entry(_key(version))
+            there, etag = self._entry(key_of(version))
         if there is not None and there.upload == entry.upload and there.stage is Stage.LEAVING:
             self._finish_leaving(there, etag)  # else somebody else was faster, and what is there now is another one
 
@@ -149,12 +118,12 @@ class S3Versions:
         if not self._ledger.turn(there):
             self._remove_damaged(version)
             return
-        self._objects.delete(_key(version))
+        self._objects.delete(key_of(version))
 
     def check(self, version: str) -> None:
         """Raises StorageError when the manifest of this machine's copy is not the one that was published."""
         entry = self.existing(version)
-        check_seal(self.folder(version), _seal(entry))
+        check_seal(self.folder(version), entry.seal)
 
     def verify(self, version: str) -> None:
         """Raises StorageError naming the files that are not what was published. Reads the whole copy of this machine,
@@ -164,7 +133,7 @@ class S3Versions:
         there = {each.key: each.bytes for each in self._objects.listed(entry.under)}
         lost = sorted(n for n, file in entry.files.items() if there.get(f"{entry.under}{file.sha256}") != file.bytes)
         folder = self.folder(version)
-        wrong = differing(folder, _seal(entry))
+        wrong = differing(folder, entry.seal)
         if wrong:
             self._cache.drop(entry.upload)
             told = "; ".join(f"{name}: {why}" for name, why in sorted(wrong.items()))
@@ -183,14 +152,7 @@ class S3Versions:
 
     def _entry(self, key: str) -> tuple[Entry | None, str]:
         stored = self._objects.get(key)
-        return (self._read(key, stored), stored.etag) if stored is not None else (None, NOTHING)
-
-    def _read(self, key: str, stored: Stored) -> Entry:
-        """The entry in an object. Raises StorageError for a damaged one."""
-        entry: Entry = decoded(Entry, self._objects.place(key), stored.body)
-        if _key(entry.version.id) != key:
-            raise damaged(self._objects.place(key), f"it describes {entry.version.id}")
-        return entry
+        return (read_entry(self._objects, key, stored), stored.etag) if stored is not None else (None, NOTHING)
 
     def _all(self) -> tuple[list[Entry], dict[str, str]]:
         """The entries of all versions that are there, and what is wrong with the others."""
@@ -199,9 +161,9 @@ class S3Versions:
         wrong: dict[str, str] = {}
         for key, stored in zip(keys, self._objects.get_all(keys), strict=True):
             try:
-                found += [self._read(key, stored)] if stored is not None else []
+                found += [read_entry(self._objects, key, stored)] if stored is not None else []
             except StorageError as error:
-                wrong[key.removeprefix(VERSIONS).removesuffix(".json")] = str(error)
+                wrong[version_of(key)] = str(error)
         return [entry for entry in found if self._is_there(entry)], wrong
 
     def entries(self) -> Iterator[tuple[Entry, datetime]]:
@@ -220,7 +182,7 @@ class S3Versions:
 
         False when it has become a version, or goes on, meanwhile.
         """
-        key = _key(under.split("/")[1])
+        key = key_of(version_of(under))
         entry, etag = self._entry(key)
         if entry is not None and entry.under == under:
             if entry.stage is Stage.LEAVING:
@@ -236,7 +198,7 @@ class S3Versions:
     def existing(self, version: str, rollout: Rollout | None = None) -> Entry:
         """The entry of a version that is there. Raises NotFound, naming those there are."""
         try:
-            entry, _ = self._entry(_key(checked_name(version)))
+            entry, _ = self._entry(key_of(checked_version(version)))
         except NotFound:
             entry = None
         if entry is not None and self._is_there(entry, rollout):
@@ -252,13 +214,13 @@ class S3Versions:
 
     def _finish_leaving(self, entry: Entry, etag: str) -> None:
         """Take a version away whose removal has begun, or bring it back if a move was faster."""
-        key = _key(entry.version.id)
+        key = key_of(entry.version.id)
         for _ in range(TURNS):
             there = self._ledger.read()
             try:
                 check_removable(entry.version.id, there.rollout)
             except BadRequest:
-                self._objects.swap(key, _body(replace(entry, stage=Stage.THERE, writer=uuid4().hex)), etag)
+                self._objects.swap(key, body_of(replace(entry, stage=Stage.THERE, writer=uuid4().hex)), etag)
                 raise
             if self._ledger.turn(there):  # from now on no move that saw the version can be made
                 if self._objects.delete(key, etag):
@@ -286,23 +248,10 @@ class S3Versions:
         uploads: set[str] = set()
         for name in _named(self._ledger.read().rollout):
             with suppress(StorageError):
-                entry, _ = self._entry(_key(name))
+                entry, _ = self._entry(key_of(name))
                 uploads |= {entry.upload} if entry is not None else set()
         return frozenset(uploads)
 
 
 def _named(rollout: Rollout) -> frozenset[str]:
     return frozenset(name for name in (rollout.stable, rollout.canary, rollout.previous) if name)
-
-
-def _seal(entry: Entry) -> dict[str, str]:
-    """The digest of the manifest, which has those of all other files."""
-    return {MANIFEST: entry.files[MANIFEST].sha256} if MANIFEST in entry.files else {}
-
-
-def _key(version: str) -> str:
-    return f"{VERSIONS}{version}.json"
-
-
-def _body(entry: Entry) -> bytes:
-    return encoded(plain(entry))

@@ -1,4 +1,4 @@
-"""Settings to the registry on S3. Part of compose.py, and the only file that makes clients of S3.
+"""Settings to the registry on S3. Part of compose.py; buckets that a sync reads are compose_source.py.
 
 One registry a process: it knows what has not changed since it last looked, and which versions are in use here.
 """

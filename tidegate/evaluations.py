@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from eval.journal import Found, Header, header_of, read
 from eval.questions import Question, fingerprint
-from retrieval.registry import VERSION_NAME
+from retrieval.version_folders import VERSION_NAME
 from tidegate import code
 from tidegate.effective import digest
 

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from domain.releases import Move, Rollout
-from retrieval.registry import VERSION_NAME, FolderRegistry
+from retrieval.registry import FolderRegistry
+from retrieval.version_folders import VERSION_NAME
 from tests.retrieval.dying import OPERATIONS, copied
 
 ROOT = Path(__file__).parents[2]
