@@ -313,6 +313,7 @@ class TestInABrowser:
 
     async def test_records_that_cannot_be_read_are_said_beside_the_rest(self, tab: Any) -> None:
         await tab.set_extra_http_headers({"Authorization": f"Bearer {KEY}"})
+
         def unreadable() -> None:
             raise StorageError("observations.jsonl, line 3 is damaged.")
 
