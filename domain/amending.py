@@ -4,6 +4,7 @@ Versions never change, so this stands beside them and acts on every version at o
 deletions and changed readers never wait for it. Where it is kept is an IndexRegistry's business (ports.py).
 """
 
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -63,6 +64,7 @@ class Register(Protocol):
     def access(self) -> Mapping[str, frozenset[str]]: ...
     def set_access(self, doc_id: str, groups: frozenset[str] | None) -> None: ...
     def note_change(self, change: DocumentChange) -> None: ...
+    def changes(self) -> Sequence[DocumentChange]: ...
 
 
 class Amending:
@@ -83,22 +85,27 @@ class Amending:
     def forget(self, doc_ids: Sequence[str], who: str, reason: str = "", tenant: str | None = None) -> tuple[str, ...]:
         """No version returns these documents from now on. Those that were still there come back; twice is the same.
 
-        Raises NotFound naming all that nobody knows, and changes nothing then.
+        One that somebody else hid is put on record as well, so that whoever undoes that does not undo this. Raises
+        NotFound naming all that nobody knows, and changes nothing then.
         """
-        gone = self._registry.tombstones()
-        self._check_known(doc_ids, gone, tenant)
-        return self._set(Amendment.FORGET, [each for each in doc_ids if each not in gone], who, reason)
+        gone, ids = self._registry.tombstones(), as_kept(doc_ids)
+        self._check_known(ids, gone, tenant)
+        hidden = [each for each in ids if each in gone]
+        ours = self._forgotten_by(who) if hidden else frozenset()
+        self._set(Amendment.FORGET, [each for each in ids if each not in gone or each not in ours], who, reason)
+        return tuple(each for each in ids if each not in gone)
 
     def restore(self, doc_ids: Sequence[str], who: str, reason: str = "", tenant: str | None = None) -> tuple[str, ...]:
         """Versions that hold these documents return them again. Those that were gone come back. Raises as `forget`."""
-        gone = self._registry.tombstones()
-        self._check_known(doc_ids, gone, tenant)
-        return self._set(Amendment.RESTORE, [each for each in doc_ids if each in gone], who, reason)
+        gone, ids = self._registry.tombstones(), as_kept(doc_ids)
+        self._check_known(ids, gone, tenant)
+        return self._set(Amendment.RESTORE, [each for each in ids if each in gone], who, reason)
 
     def set_readers(
         self, doc_id: str, groups: frozenset[str] | None, who: str, reason: str = "", tenant: str | None = None
     ) -> None:
         """Exactly these groups read a document from now on; None: as it was built. Raises as `forget`."""
+        (doc_id,) = as_kept([doc_id])
         self._check_known([doc_id], self._registry.tombstones(), tenant)
         if self._registry.access().get(doc_id) == groups:
             return
@@ -107,11 +114,18 @@ class Amending:
         self._registry.set_access(doc_id, groups)
 
     def _set(self, verb: Amendment, doc_ids: Sequence[str], who: str, reason: str) -> tuple[str, ...]:
-        ids = tuple(dict.fromkeys(doc_ids))
+        ids = tuple(doc_ids)
         if ids:
             self._registry.note_change(DocumentChange(verb, self._at(), who, ids, None, reason))
             (self._registry.tombstone if verb is Amendment.FORGET else self._registry.restore)(ids)
         return ids
+
+    def _forgotten_by(self, who: str) -> frozenset[str]:
+        last: dict[str, bool] = {}
+        for change in self._registry.changes():
+            if change.verb in (Amendment.FORGET, Amendment.RESTORE):
+                last |= dict.fromkeys(change.doc_ids, change.verb is Amendment.FORGET and change.who == who)
+        return frozenset(doc_id for doc_id, ours in last.items() if ours)
 
     def _check_known(self, doc_ids: Sequence[str], gone: frozenset[str], tenant: str | None) -> None:
         unknown = [each for each in doc_ids if not self._known(each, gone, tenant)]
@@ -128,3 +142,8 @@ class Amending:
 
     def _at(self) -> str:
         return self._now().isoformat(timespec="milliseconds")
+
+
+def as_kept(doc_ids: Iterable[str]) -> tuple[str, ...]:
+    """Ids as documents have them, each once: keyboards and file systems write one accent in two ways."""
+    return tuple(dict.fromkeys(unicodedata.normalize("NFC", each) for each in doc_ids))

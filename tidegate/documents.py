@@ -26,9 +26,12 @@ def forget(ctx: typer.Context, documents: Documents, reason: Why = "", as_json: 
     Running servers return and cite them no more within 2 seconds. Building again does not bring them back; restore
     does. Their text stays in the folders of versions until compact has made one without it and gc removed the others.
     """
+    from domain.amending import as_kept
+
+    documents = list(as_kept(documents))
     gone = _amending(ctx).forget(documents, who(), reason)
     if as_json:
-        say_json({"forgotten": list(dict.fromkeys(documents)), "changed": list(gone)})
+        say_json({"forgotten": documents, "changed": list(gone)})
     else:
         _tell(documents, gone, "forgotten", "was forgotten before")
         note("running servers follow within 2 s; `tidegate compact` makes a version without the text")
@@ -36,9 +39,12 @@ def forget(ctx: typer.Context, documents: Documents, reason: Why = "", as_json: 
 
 def restore(ctx: typer.Context, documents: Documents, reason: Why = "", as_json: AsJson = False) -> None:
     """Let versions return forgotten documents again."""
+    from domain.amending import as_kept
+
+    documents = list(as_kept(documents))
     back = _amending(ctx).restore(documents, who(), reason)
     if as_json:
-        say_json({"restored": list(dict.fromkeys(documents)), "changed": list(back)})
+        say_json({"restored": documents, "changed": list(back)})
     else:
         _tell(documents, back, "restored", "was not forgotten")
 
@@ -101,5 +107,5 @@ def _amending(ctx: typer.Context) -> "Amending":
 
 
 def _tell(documents: list[str], changed: tuple[str, ...], done: str, before: str) -> None:
-    for doc_id in dict.fromkeys(documents):
+    for doc_id in documents:
         say(f"{doc_id}: {done if doc_id in changed else before}")

@@ -281,6 +281,10 @@ def _amended(registry: "IndexRegistry", seen: "Look", work: "SyncWork", pruning:
         registry.tombstone(hidden)
     if back:
         registry.restore(back)
+        if meanwhile := set(back) - _hidden_by_syncs(registry):  # forgotten by a person since they were looked up
+            registry.tombstone(meanwhile)
+            back = tuple(doc_id for doc_id in back if doc_id not in meanwhile)
+    if back:
         registry.note_change(_change(Amendment.RESTORE, back, f"in {source} again"))
     nobody = IndexVersion("", None, "", "", "", 0, 0, "")
     forgotten = tuple(sorted((there & tombstones) - ours))

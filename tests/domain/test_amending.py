@@ -80,3 +80,26 @@ def test_the_document_of_another_tenant_is_as_unknown_as_one_that_never_was(
     with pytest.raises(NotFound):
         amending.restore(["c"], "Zoë", tenant="harbour")
     assert amending.forget(["a"], "Zoë", tenant="harbour") == ("a",)
+
+
+def test_what_somebody_else_hid_is_forgotten_on_record_as_well_so_that_undoing_the_one_undoes_not_the_other(
+    amending: Amending, registry: MemoryRegistry
+) -> None:
+    amending.forget(["a"], "tidegate sync", "gone from the folder")
+    assert amending.forget(["a"], "Zoë", "they asked") == ()
+    assert [(change.who, change.doc_ids) for change in registry.changes()] == [
+        ("tidegate sync", ("a",)),
+        ("Zoë", ("a",)),
+    ]
+    assert amending.forget(["a"], "Zoë", "they asked again") == ()
+    assert len(registry.changes()) == 2
+
+
+def test_an_id_is_known_however_its_accents_are_written(registry: MemoryRegistry) -> None:
+    composed, apart = "caf\u00e9.md", "cafe\u0301.md"
+    amending = Amending(registry, {composed: "harbour"}.get, lambda: NOON)
+    assert amending.forget([apart, composed], "Zoë") == (composed,)
+    amending.set_readers(apart, frozenset({"hr"}), "Zoë")
+    assert registry.tombstones() == {composed}
+    assert registry.access() == {composed: frozenset({"hr"})}
+    assert amending.restore([apart], "Zoë") == (composed,)

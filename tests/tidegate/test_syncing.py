@@ -10,13 +10,13 @@ from typing import ClassVar
 
 import pytest
 
-from domain.amending import Amendment, DocumentChange
 from domain.errors import CorpusError
 from retrieval.origins import FolderOrigin
 from retrieval.reading import Source
 from retrieval.registry import FolderRegistry
 from tests.tidegate.tiny import settings
 from tidegate.build import build_version, corpus_of
+from tidegate.compose_documents import make_amending
 from tidegate.settings import Settings
 from tidegate.syncing import Pruning, Synced, alone, records_folder, sync_version
 
@@ -285,8 +285,7 @@ def test_what_a_person_forgot_stays_forgotten_however_often_its_file_comes_back(
     text = (folder / "pump.txt").read_text("utf-8")
     (folder / "pump.txt").unlink()
     sync(of, folder)
-    registry.note_change(DocumentChange(Amendment.FORGET, "2026-01-01T00:00:00+00:00", "keeper@pier", ("pump.txt",)))
-    registry.tombstone(["pump.txt"])
+    assert make_amending(of).forget(["pump.txt"], "keeper@pier") == ()  # hidden already, but by nobody's wish
     write(folder, "pump.txt", text)
     synced = sync(of, folder)
     assert (synced.restored, synced.forgotten) == ((), ("pump.txt",))
