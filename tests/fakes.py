@@ -144,15 +144,19 @@ class FakeRetriever:
 
 @dataclass
 class ReversingReranker:
-    """Turns the order around, and says `notes` about it."""
+    """Turns the order around, and says `notes` about it; what it read bears `method`, or the one it had."""
 
     error: TidegateError | None = None
     notes: tuple[str, ...] = ()
+    method: str = ""
 
     async def rerank(self, query: Query, hits: Sequence[Hit], within_s: float | None = None) -> Reranking:
         if self.error:
             raise self.error
-        turned = (replace(hit, rank=i + 1, score=-float(i)) for i, hit in enumerate(reversed(hits)))
+        turned = (
+            replace(hit, rank=i + 1, score=-float(i), method=self.method or hit.method)
+            for i, hit in enumerate(reversed(hits))
+        )
         return Reranking(tuple(turned), self.notes)
 
 

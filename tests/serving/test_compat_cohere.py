@@ -177,6 +177,9 @@ async def test_a_key_needs_the_scope_to_search(tmp_path: Path) -> None:
 
 
 async def test_a_forbidden_term_is_in_no_note_and_no_error() -> None:
-    of = service(reranker=ReversingReranker(notes=("Acme read it",)), naming=Naming(("Acme",)))
-    assert "Acme" not in (await post(of, "/v2/rerank", BODY)).text
+    noted = ReversingReranker(notes=("Acme read it",), method="reversed")
+    reply = await post(service(reranker=noted, naming=(naming := Naming(("Acme",)))), "/v2/rerank", BODY)
+    assert "read it" in reply.text
+    assert "Acme" not in reply.text
+    of = service(reranker=noted, naming=naming)
     assert "Acme" not in (await post(of, "/v2/rerank", BODY | {"model": "Acme"})).text

@@ -104,7 +104,8 @@ class House:
 
     def _service(self, ring: KeyRing) -> Service:
         whole = service(
-            retriever=self.library, rewriter=AsTyped(), reranker=ReversingReranker(), generator=ExtractiveGenerator(),
+            retriever=self.library, rewriter=AsTyped(), reranker=ReversingReranker(method="reversed"),
+            generator=ExtractiveGenerator(),
             registry=self.registry,
             authenticate=ring, admin_of=ring.admin_of, sessions=MemorySessions(), admin_key="k" * 40,
             amending=Amending(self.registry, Holdings(self.registry).tenant_of), limits=Limits(wrong_key_s=0.0),
