@@ -1,7 +1,8 @@
 """Documents over HTTP, for admins: taken out of every version at once, given back, or given other readers.
 
-None of it waits for the gate, because it takes away. A reply leaves when every replica has had the time to hear of it
-(`Service.settle_s`), so that what is acknowledged is so; who did it and why is on record. Documents come in by builds.
+None of it waits for the gate, because it acts only on what versions hold already. A reply leaves when every replica has
+had the time to hear of it (`Service.settle_s`), so that what is acknowledged is so; who did it and why is on record.
+Documents come in by builds, and by uploads_http.py.
 """
 
 import asyncio

@@ -22,6 +22,7 @@ DECISIONS = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
 SOURCES = ("domain", "retrieval", "generation", "eval", "serving", "load", "tidegate")
 SECTIONS = ("Context", "Decision", "What lost", "What would reopen it")
 OPERATING = (ROOT / "docs" / "operating.md").read_text("utf-8")
+FILES = (".py", ".yaml", ".yml", ".log")  # endings of files that are named like a setting: `access.yaml`
 UNCHECKED = frozenset({"docs/log.md"})  # a record of the past: what it names may be gone
 
 _FENCE = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -57,7 +58,7 @@ def settings_keys(page: Path) -> set[str]:
     sections = {key for key in keys.children("") if keys.children(key)}
     words = {word for code in _CODE.findall(prose(page)) for word in re.findall(r"[a-z][\w@]*(?:\.[\w@*]+)+", code)}
     modules = {word for word in words if (ROOT / f"{word.replace('.', '/')}.py").is_file()}
-    named = {word for word in words - modules if word.split(".")[0] in sections and not word.endswith((".py", ".yaml"))}
+    named = {word for word in words - modules if word.split(".")[0] in sections and not word.endswith(FILES)}
     return {word.removesuffix(".*").replace("*", "retriever") for word in named}  # any stage will do for `stages.*.`
 
 
