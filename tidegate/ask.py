@@ -74,7 +74,7 @@ def search(
     groups: Groups = "",
     as_json: AsJson = False,
 ) -> None:
-    """List the passages that a question would be answered from."""
+    """List the passages a question would be answered from."""
     from serving.wire import hit_json
     from tidegate.compose import make_naming
 

@@ -201,7 +201,7 @@ GROUPS: Mapping[str, str] = {
     "bench": "Measure this machine, the gate and the canary.",
     "config": "Show or check the settings.",
     "keys": "Make and revoke the keys of readers and admins.",
-    "judge": "Find out what a judge is worth, and let it grade answers.",
+    "judge": "Find what a judge is worth, and let it grade answers.",
 }
 
 VERBS: Verbs = {

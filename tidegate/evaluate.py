@@ -36,7 +36,7 @@ def evaluate(
     rerank: Annotated[bool, typer.Option(help="Rerank, with --beir.")] = True,
     as_json: AsJson = False,
 ) -> Code:
-    """Measure a version under the settings that would serve it. Decides nothing: see tidegate gate.
+    """Measure a version under the settings that serve it. Decides nothing: see tidegate gate.
 
     Every reply is kept as it arrives: after a crash the same line goes on where it was, and what is whole is not asked
     again. Failed requests are kept too and score zero, until --fresh.
