@@ -50,6 +50,11 @@ class KeptDocuments:
         start, end = self._spans.get(doc_id, (0, 0))
         return CutDocument(doc_id, tuple(map(self._line, self._rows[start:end])))
 
+    def groups(self, doc_id: str) -> frozenset[str] | None:
+        """Who may read a document as this version was built, None where it holds no passage of it."""
+        start, end = self._spans.get(doc_id, (0, 0))
+        return frozenset(orjson.loads(self._line(self._rows[start]).line)["groups"]) if start < end else None
+
     def _line(self, row: int) -> KeyedLine:
         line = self._lines[self._offsets[row] : self._offsets[row + 1] - 1]  # without its end
         return KeyedLine(self._ids[row].encode(), self._texts[row].tobytes(), line)

@@ -109,7 +109,8 @@ def _digest(said: tuple[object, ...]) -> str:
 
 @dataclass
 class SyncWork:
-    """The work of a build over a Corpus: only what must be read is. `files` says afterwards what each came to.
+    """The work of a build over a Corpus: only what must be read is. `files` says afterwards what each came to, and
+    `groups` who may read the documents that were read.
 
     `read_all` is called once when everything has been read and before anything is embedded; what it raises ends the
     build, and nothing is published.
@@ -120,6 +121,7 @@ class SyncWork:
     kept: KeptDocuments | None
     read_all: Callable[["SyncWork"], None] = lambda _: None
     files: dict[str, FileRecord] = field(default_factory=dict, init=False)
+    groups: dict[str, frozenset[str]] = field(default_factory=dict, init=False)
 
     def cut(self, documents: Iterable[Document], how: Cutting) -> Iterator[CutDocument]:
         """The documents of a Corpus, in their order, with the account of its files."""
@@ -152,6 +154,7 @@ class SyncWork:
             with seen.origin.fetched(seen.source) as there:
                 for reading in corpus.reading(there):
                     found += [(doc_id, place) for doc_id, place, _ in reading.found]
+                    self.groups |= {doc_id: document.groups for doc_id, _, document in reading.found}
                     account = _joined(account, reading)
                     yield _cut_documents(reading, how, self.embedder)
         except OSError as error:

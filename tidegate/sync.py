@@ -99,6 +99,7 @@ def as_record(fresh: "Fresh") -> dict[str, object]:
         "hidden": list(synced.hidden),
         "restored": list(synced.restored),
         "forgotten": list(synced.forgotten),
+        "narrowed": list(synced.narrowed),
         "unread": list(synced.gone.unread),
         "outcomes": [asdict(o) for o in built.outcomes if o.status != "indexed"] if built else [],
         "decision": decision.outcome.name if decision else None,
@@ -129,6 +130,7 @@ def _tell(synced: "Synced") -> None:
     _name("gone from every version", synced.hidden)
     _name("readable again, because the source has them again", synced.restored)
     _name("still forgotten, because somebody asked for that; tidegate restore ends it", synced.forgotten)
+    _name("read by fewer in every version now, as the source says", synced.narrowed)
     _name("not readable now, and kept in earlier versions", synced.gone.unread)
     if not synced.hidden and synced.gone.removed:
         _name("gone from this version alone", synced.gone.removed)

@@ -60,6 +60,7 @@ class Synced:
     hidden: tuple[str, ...] = ()  # documents that are gone from every version now
     restored: tuple[str, ...] = ()  # documents that came back
     forgotten: tuple[str, ...] = ()  # documents of the source that somebody forgot, and that stay so
+    narrowed: tuple[str, ...] = ()  # documents that lost readers, in every version
 
     @property
     def changed(self) -> bool:
@@ -268,6 +269,7 @@ def _amended(registry: "IndexRegistry", seen: "Look", work: "SyncWork", pruning:
     """What has gone is hidden and what came back is shown, in every version; said in a Synced without a version."""
     from domain.releases import IndexVersion
     from retrieval.syncing import gone
+    from tidegate.narrowing import narrowed
 
     lost = gone(seen, work.files)
     pruning.check(lost, source)
@@ -288,7 +290,8 @@ def _amended(registry: "IndexRegistry", seen: "Look", work: "SyncWork", pruning:
         registry.note_change(_change(Amendment.RESTORE, back, f"in {source} again"))
     nobody = IndexVersion("", None, "", "", "", 0, 0, "")
     forgotten = tuple(sorted((there & tombstones) - ours))
-    return Synced(nobody, None, seen, None, lost, hidden, back, forgotten)
+    fewer = narrowed(registry, work, SYNC, source)
+    return Synced(nobody, None, seen, None, lost, hidden, back, forgotten, fewer)
 
 
 def _change(verb: Amendment, doc_ids: tuple[str, ...], why: str) -> DocumentChange:

@@ -407,3 +407,59 @@ def test_the_same_folder_is_the_same_source_however_it_is_spelled(
     for spelled in (Path("corpus"), Path("./corpus"), tmp_path / "corpus" / ".." / "corpus", tmp_path / "link"):
         again = sync(of, spelled)
         assert (again.version, again.built, Watched.read) == (first.version, None, [])
+
+
+# ---------------------------------------------------------------------------------------------- readers
+
+
+def read_by(folder: Path, *groups: str) -> None:
+    write(folder, "crane.md", f"---\ngroups: [{', '.join(groups)}]\n---\n# The crane\n\nIt lifts four tonnes.\n")
+
+
+def test_readers_that_the_source_takes_away_lose_a_document_in_every_version_at_once(tmp_path: Path) -> None:
+    of, folder = settings(tmp_path / "data"), three(tmp_path / "corpus")
+    read_by(folder, "hr", "public")
+    sync(of, folder)
+    read_by(folder, "hr")
+    assert sync(of, folder).narrowed == ("crane.md",)
+    assert registry_of(of).access() == {"crane.md": {"hr"}}
+    read_by(folder, "hr", "public", "staff")  # back: no version as it was built may count again
+    assert sync(of, folder).narrowed == ()
+    assert registry_of(of).access() == {"crane.md": {"hr", "public", "staff"}}
+
+
+def test_a_note_beside_a_file_takes_readers_away_as_the_file_itself_does(tmp_path: Path) -> None:
+    of, folder = settings(tmp_path / "data"), three(tmp_path / "corpus")
+    write(folder, "access.yaml", "groups: [hr, public]\n")
+    sync(of, folder)
+    write(folder, "access.yaml", "groups: []\n")
+    assert sync(of, folder).narrowed == ("crane.md", "gate.md", "pump.txt")
+    assert set(registry_of(of).access().values()) == {frozenset()}
+
+
+def test_readers_who_are_added_wait_for_the_gate_with_their_version(tmp_path: Path) -> None:
+    of, folder = settings(tmp_path / "data"), three(tmp_path / "corpus")
+    read_by(folder, "hr")
+    sync(of, folder)
+    read_by(folder, "hr", "public")
+    assert sync(of, folder).narrowed == ()
+    assert registry_of(of).access() == {}
+
+
+def test_what_a_person_said_about_readers_stands_whatever_the_source_says(tmp_path: Path) -> None:
+    of, folder = settings(tmp_path / "data"), three(tmp_path / "corpus")
+    read_by(folder, "hr", "public")
+    sync(of, folder)
+    make_amending(of).set_readers("crane.md", frozenset({"board"}), "keeper@pier")
+    read_by(folder, "hr")
+    assert sync(of, folder).narrowed == ()
+    assert registry_of(of).access() == {"crane.md": {"board"}}
+
+
+def test_other_settings_that_take_readers_away_do_so_in_every_version(tmp_path: Path) -> None:
+    of, folder = settings(tmp_path / "data"), three(tmp_path / "corpus")
+    write(folder, "access.yaml", "groups: [hr, public]\n")
+    sync(of, folder)
+    write(folder, "access.yaml", "groups: [hr]\n")
+    other = of.model_copy(update={"chunking": of.chunking.model_copy(update={"tokens": of.chunking.tokens + 10})})
+    assert sync(other, folder).narrowed == ("crane.md", "gate.md", "pump.txt")
