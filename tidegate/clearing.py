@@ -4,6 +4,8 @@ Decisions and the ledger stay: they say why things were as they were. `tidegate 
 """
 
 import shutil
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from tidegate.settings import Settings
 
 BUILD = "a build that was killed"
+UPLOAD, FETCHED = "an upload that never arrived whole", "an object whose reader was killed"
+STALE_S = 2 * 3600.0  # no file takes longer to arrive or to be read: until then somebody may be at work
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ def unneeded(settings: "Settings", registry: IndexRegistry, keep: int) -> list[U
 def leftovers(settings: "Settings", registry: IndexRegistry) -> tuple[Leftover, ...]:
     """What killed builds, uploads and removals left behind."""
     builds = (Leftover(str(path), size_of(path), BUILD) for path in left_behind(_staging(settings)))
-    return (*builds, *registry.leftovers())
+    return (*builds, *_stale(settings), *registry.leftovers())
 
 
 def clear_leftovers(settings: "Settings", registry: IndexRegistry) -> tuple[Leftover, ...]:
@@ -72,7 +76,22 @@ def clear_leftovers(settings: "Settings", registry: IndexRegistry) -> tuple[Left
         clear_builds(_staging(settings))
     except OSError as error:
         raise cannot_write(_staging(settings), error) from error
-    return (*builds, *registry.clear_leftovers())
+    stale = tuple(_stale(settings))
+    for left in stale:
+        try:
+            shutil.rmtree(left.place)
+        except OSError as error:
+            raise cannot_write(Path(left.place), error) from error
+    return (*builds, *stale, *registry.clear_leftovers())
+
+
+def _stale(settings: "Settings") -> Iterator[Leftover]:
+    """Files of others that a killed process left half taken in: what was sent, or what was fetched from a bucket."""
+    before = time.time() - STALE_S
+    for place, pattern, why in (("upload-jobs", f".{'[0-9a-f]' * 32}", UPLOAD), ("fetched", "object-*", FETCHED)):
+        for path in sorted((settings.data_dir / place).glob(pattern)):
+            if path.is_dir() and path.stat().st_mtime < before:
+                yield Leftover(str(path), size_of(path), why)
 
 
 def _staging(settings: "Settings") -> Path:
