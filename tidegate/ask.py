@@ -129,7 +129,9 @@ async def _found(
 
 def reader_of(settings: "Settings", tenant: str, groups: str) -> Scope:
     """The scope named on the command line; whoever has the files in hand may read as anybody."""
-    named = frozenset(name.strip() for name in groups.split(",") if name.strip())
+    from tidegate.who import group_names
+
+    named = group_names(groups)
     return Scope(tenant or settings.access.tenant, named or frozenset(settings.access.groups))
 
 

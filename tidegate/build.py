@@ -171,8 +171,9 @@ def corpus_of(settings: "Settings", corpus: Path, format: str, groups: str) -> "
     """The documents at a path, with the readers of those that name none."""
     from retrieval.documents import Corpus, collection_file
     from tidegate.compose_ingestion import limits_of
+    from tidegate.who import group_names
 
-    named = frozenset(name.strip() for name in groups.split(",") if name.strip())
+    named = group_names(groups)
     passages = collection_file(corpus, format) is not None
     default = named or frozenset(settings.access.groups if passages else settings.access.default_groups)
     return Corpus(corpus, format, default, settings.access.tenant, limits_of(settings), rules_of(settings))

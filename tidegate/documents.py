@@ -10,7 +10,7 @@ import typer
 from domain.errors import BadRequest
 from tidegate.config import AsJson
 from tidegate.console import Code, loaded, note, say, say_json
-from tidegate.who import who
+from tidegate.who import group_names, who
 
 if TYPE_CHECKING:
     from domain.amending import Amending
@@ -64,7 +64,7 @@ def readers(
 
     In every version at once; running servers follow within 2 seconds, and building again changes nothing about it.
     """
-    named = frozenset(name for part in (groups or "").split(",") if (name := part.strip()))
+    named = group_names(groups or "")
     if sum((bool(named), nobody, as_built)) != 1:
         raise BadRequest("Name who may read it: one of --groups NAME,NAME, --nobody and --as-built.", "groups")
     wanted = None if as_built else named

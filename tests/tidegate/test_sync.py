@@ -74,6 +74,7 @@ def test_a_sync_as_json_says_what_became_of_every_document(here: Path, capsys: C
     [
         (["nowhere"], "nowhere does not exist: name a folder of documents, or s3://BUCKET/PREFIX"),
         (["corpus", "--prune-limit", "1.5"], "--prune-limit"),
+        (["corpus", "--groups", "st\udcffaff"], "--groups 'st\\udcffaff' is not UTF-8"),
         (["corpus", "--format", "zip"], "Corpus format 'zip' is not known"),
         ([], "Missing argument 'source'"),
     ],
