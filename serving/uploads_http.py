@@ -112,6 +112,8 @@ def form_files(kind: str, raw: bytes) -> list[Upload]:
         field, filename = _disposition(head.decode("utf-8", "replace")) if found else ("", None)
         if filename is not None:
             files.append(Upload(filename, content))
+        elif field == "groups" and groups is not None:
+            raise BadRequest("The form says 'groups' twice: send one field, with the names comma separated.", "groups")
         elif field == "groups":
             groups = tuple(name for part in content.decode("utf-8", "replace").split(",") if (name := part.strip()))
         else:

@@ -159,3 +159,12 @@ async def test_a_job_is_told_without_forbidden_words_and_an_unknown_one_is_404()
     assert "gate.md" not in asked.text
     missing = await send(FakeUploads(), method="GET", path="/v1/documents/jobs/nothing")
     assert missing.status_code == 404
+
+
+def test_a_form_that_names_readers_twice_is_refused_rather_than_read_by_the_last_word() -> None:
+    def part(head: str, content: str) -> str:
+        return f"--X\r\nContent-Disposition: form-data; {head}\r\n\r\n{content}\r\n"
+
+    raw = part('name="groups"', "hr") + part('name="groups"', "public") + part('name="file"; filename="a.md"', "x")
+    with pytest.raises(BadRequest, match="'groups' twice"):
+        form_files("multipart/form-data; boundary=X", f"{raw}--X--".encode())
