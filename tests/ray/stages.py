@@ -13,6 +13,7 @@ from domain.ports import Stages
 from domain.prompt import PromptPlan
 from domain.releases import Rollout
 from domain.types import Chunk, Delta, Draft, Hit, Mode, Query, Reranking, Retrieval, Scope, StopReason
+from retrieval.embedding import HashingEmbedder
 from retrieval.library import Library
 from serving.noop import NoOpGenerator, NoOpLibrary, NoOpRegistry, NoOpReranker, noop_service
 from serving.service import Service
@@ -81,6 +82,7 @@ class SlowlyOpened:
         if "slow" in version:
             time.sleep(0.4)
         self.version, self.amended, self._of = version, NOTHING_AMENDED, NoOpLibrary()
+        self.embedder = HashingEmbedder(16)
 
     def search(self, query: Query, scope: Scope, n: int, mode: Mode) -> tuple[Hit, ...]:
         return asyncio.run(self._of.retrieve(query, scope, self.version, n, mode)).hits

@@ -38,6 +38,18 @@ def test_an_answer_comes_through_four_stages(graph: Graph) -> None:
     assert reply.headers["X-Content-Type-Options"] == "nosniff"
 
 
+def test_clients_of_others_reach_the_stages_too(graph: Graph) -> None:
+    asked = {"model": "tidegate", "messages": [{"role": "user", "content": "When does the gate open?"}]}
+    chat = post(graph, "/v1/chat/completions", asked)
+    assert chat.json()["choices"][0]["message"]["content"] == "The gate opens at high water [S1]."
+    vectors = post(graph, "/v1/embeddings", {"model": "tidegate", "input": ["gate", "bell"]})
+    assert [len(one["embedding"]) for one in vectors.json()["data"]] == [16, 16]
+    call = {"name": "search", "arguments": {"query": "gate"}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    told = post(graph, "/mcp", body, Accept="application/json, text/event-stream")
+    assert told.json()["result"]["structuredContent"]["hits"]
+
+
 def test_a_stream_arrives_as_events_with_one_terminal(graph: Graph) -> None:
     said = events(post(graph, "/v1/answers", {"question": "When?", "stream": True}).text)
     assert said[0][0] == "meta"
