@@ -67,6 +67,7 @@ class FolderRegistry:
         Gone for everybody by one rename; processes that have it open keep what they opened.
         """
         with self._writing():
+            self._folders.clear()  # also when this is refused, as it is to whoever removes again what is removed
             self.folder(version)
             check_removable(version, self.rollout())
             self._folders.remove(version)

@@ -73,7 +73,7 @@ class VersionFolders:
         """Make a staged folder a version, on disk before it is visible. False when that version was there already."""
         target = self._versions / checked_version(version.id)
         self._versions.mkdir(parents=True, exist_ok=True)
-        self._clear()
+        self.clear()
         if self.has(version.id):
             return False
         with beside(staged, self._versions) as near:
@@ -87,12 +87,11 @@ class VersionFolders:
 
     def remove(self, version: str) -> None:
         """Gone for everybody by one rename; processes that have it open keep what they opened."""
-        self._clear()
         folder = self.folder(version)
         folder.rename(folder.with_name(f"{REMOVED}{version}"))
         sync_folder(self._versions)
         self._seal_of(version).unlink(missing_ok=True)
-        self._clear()
+        self.clear()
 
     def left(self) -> list[tuple[Path, str]]:
         """What adding and removing left behind when they were killed, and why it is there."""
@@ -103,7 +102,8 @@ class VersionFolders:
             *((path, "digests of no version") for path in self._root.glob("seals/*.json") if path.stem not in there),
         ]
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
+        """Delete what adding and removing left behind when they were killed, but digests."""
         for path in [*self._versions.glob(f"{REMOVED}*"), *self._versions.glob(f"{INCOMING}*")]:
             shutil.rmtree(path, ignore_errors=True)
 
