@@ -30,13 +30,14 @@ else
 LOCK = requirements.lock
 endif
 
-.PHONY: serve down test check bench load lock clean deploy teardown
+.PHONY: serve down test test-slow check bench load lock clean deploy teardown
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make serve   install, build the sample library, evaluate it, serve it on http://127.0.0.1:8000"
 	@echo "make down    stop what make serve started"
-	@echo "make test    run the whole test suite"
+	@echo "make test    run the tests that take a moment each"
+	@echo "make test-slow  run all others: long ones, and those that start a Ray"
 	@echo "make check   lint, format and types"
 	@echo "make bench   measure the graph and the search path on this machine"
 	@echo "make load    put the sample library, with a stub as its model, under load; report in .tidegate/load/report"
@@ -48,10 +49,17 @@ serve: $(STAMP)
 down: $(STAMP)
 	@$(BIN)/tidegate down $(ARGS)
 
-# What starts no Ray runs on all cores, file by file; then the graphs, one after another with the machine to themselves.
-# pytest says 5 when TESTS leaves nothing in one of the two, which is fine, unless it leaves nothing in both.
+# What takes longer than a moment is marked `slow`: `make test` leaves it out, `make test-slow` runs it, and nothing else,
+# and continuous integration runs both. On all cores, file by file; then the graphs, which are slow, one after another
+# with the machine to themselves. pytest says 5 when TESTS leaves nothing in one of the two, which is fine, unless it
+# leaves nothing in both.
+PYTEST_ON_ALL_CORES = $(BIN)/pytest --ray=without --numprocesses=logical --maxprocesses=4 --dist=loadfile
+
 test: $(STAMP)
-	@$(BIN)/pytest --ray=without --numprocesses=logical --maxprocesses=4 --dist=loadfile $(TESTS); others=$$?; \
+	@$(PYTEST_ON_ALL_CORES) -m "not slow" $(TESTS)
+
+test-slow: $(STAMP)
+	@$(PYTEST_ON_ALL_CORES) -m slow $(TESTS); others=$$?; \
 	test $$others -ne 2 || exit 2; \
 	$(BIN)/pytest --ray=only $(TESTS); graphs=$$?; \
 	case $$others:$$graphs in 0:0|0:5|5:0) ;; *) exit 1 ;; esac

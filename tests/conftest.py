@@ -1,5 +1,5 @@
 """What tests of several folders share: an MLflow database, made once because making it takes seconds; and `--ray`, by
-which `make test` runs the tests that start a Ray after all others, with the machine to themselves.
+which `make test-slow` runs the tests that start a Ray after all others, with the machine to themselves.
 """
 
 import shutil

@@ -5,7 +5,7 @@ from pathlib import Path
 TESTS = Path(__file__).parent
 
 
-def test_every_test_marked_ray_lies_in_tests_ray_where_make_test_looks_for_it() -> None:
+def test_every_test_marked_ray_lies_in_tests_ray_where_it_is_looked_for() -> None:
     mark = "pytest.mark." + "ray"
     marked = {
         path.relative_to(TESTS).as_posix() for path in TESTS.rglob("test_*.py") if mark in path.read_text("utf-8")

@@ -159,6 +159,7 @@ def swapped(library: Library) -> Iterator[tuple[str, str, str]]:
                 yield "name", passage, sentence.replace(name, random.choice(strangers))
 
 
+@pytest.mark.slow
 def test_99_percent_of_swaps_are_caught_and_1_percent_of_what_is_true_is_flagged_at_most(
     library: Library, capsys: pytest.CaptureFixture[str]
 ) -> None:

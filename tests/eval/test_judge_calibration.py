@@ -71,6 +71,7 @@ def hash_of(submission: Submission) -> int:
     return sum(map(ord, submission.answer))
 
 
+@pytest.mark.slow
 async def test_the_rules_pass_and_a_judge_that_knows_the_truth_passes(bench: Bench) -> None:
     assert (await bench.of(RulesJudge("code", RUBRIC.tag))).problems == ()
     assert (await bench.of(Fallible(bench, "never errs"))).problems == ()

@@ -31,6 +31,7 @@ def words(picture: str) -> list[str]:
     return [text for element in root.iter() if element.tag.endswith("text") and (text := "".join(element.itertext()))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(DRAWN))
 def test_the_same_numbers_give_the_same_bytes(name: str) -> None:
     once, again = DRAWN[name](), DRAWN[name]()

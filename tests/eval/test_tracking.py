@@ -70,6 +70,7 @@ class TestInMlflow:
         experiment = self.client.get_experiment_by_name("tidegate")
         return list(self.client.search_runs([experiment.experiment_id]))
 
+    @pytest.mark.slow
     def test_a_training_is_one_run_with_its_curve_however_often_it_is_told(self) -> None:
         from mlflow import MlflowClient
 

@@ -4,6 +4,8 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pytest
+
 from domain.costs import Prices, cost_usd, prompt_tokens
 from domain.prompt import SYSTEM, plan
 from domain.types import Draft, Usage
@@ -76,6 +78,7 @@ async def spent(sessions: int, seconds_between: float, **options: Any) -> list[U
     return used
 
 
+@pytest.mark.slow
 async def test_over_a_thousand_sessions_the_prefix_comes_from_the_cache() -> None:
     used = await spent(1000, seconds_between=20.0)
     prefix = tokens(SYSTEM)

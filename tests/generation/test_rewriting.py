@@ -155,6 +155,7 @@ def _named(text: str) -> set[str]:
     return {key for term in terms(text) if term.kind is Kind.IDENTIFIER for key in term.keys}
 
 
+@pytest.mark.slow
 @given(identifier=IDENTIFIERS | st.sampled_from(["IT-7", "so.py3", "or_1", "HE-12", "it.x9", "P3"]), around=AROUND)
 @settings(deadline=None, max_examples=150)
 def test_every_identifier_of_a_question_is_in_what_is_searched_for(identifier: str, around: str) -> None:

@@ -31,6 +31,7 @@ def written(model: PooledPair, folder: Path) -> bytes:
     return (folder / "model.safetensors").read_bytes()
 
 
+@pytest.mark.slow
 def test_so_many_steps_give_the_same_bytes_twice(tmp_path: Path) -> None:
     models = [tiny_model(), tiny_model()]
     for model in models:

@@ -76,6 +76,7 @@ def chain(home: Path) -> tuple[Move, ...]:
     return moves
 
 
+@pytest.mark.slow
 def test_whatever_ends_it_the_pointer_is_the_old_or_the_new_one_and_nothing_is_lost(runs: Runs) -> None:
     earlier = registry(runs.folder / "untouched")
     hindered = [(home, run) for home, run in runs.of("killed", "torn", "full") if run["how"] != "done"]
@@ -110,6 +111,7 @@ def test_a_folder_that_may_only_be_read_is_served_from_and_says_so_when_written(
 
 
 # The last one: it goes on where the others were ended.
+@pytest.mark.slow
 def test_afterwards_the_same_command_works_and_nothing_is_left_lying(runs: Runs) -> None:
     after = runs.after
     for home, _ in runs.of("killed", "torn", "full"):

@@ -85,6 +85,7 @@ def row(tab: Any, part: str, name: str) -> Any:
 class TestInABrowser:
     pytestmark = in_a_browser
 
+    @pytest.mark.slow
     async def test_it_shows_what_people_get_and_how_every_version_stands(self, tab: Any) -> None:
         async with Served(past().service()) as url:
             await opened(tab, url)
@@ -294,6 +295,7 @@ class TestInABrowser:
             assert await tab.title() == "Versions · Tidegate"
             assert tab.complaints == []
 
+    @pytest.mark.slow
     async def test_a_service_that_is_gone_is_said_with_the_age_of_what_is_shown(self, tab: Any) -> None:
         house = past()
         async with Served(house.service()) as url:
@@ -351,6 +353,7 @@ class TestInABrowser:
                 await summary.click()
             assert await tab.evaluate("document.documentElement.scrollWidth") <= width
 
+    @pytest.mark.slow
     async def test_a_page_that_cannot_be_seen_does_not_look(self, tab: Any) -> None:
         async with Served(past().service()) as url:
             await opened(tab, url)

@@ -208,6 +208,7 @@ def read_only(here: Path) -> Iterator[Path]:
         place.chmod(0o755)
 
 
+@pytest.mark.slow
 def test_a_read_only_data_folder_answers_and_says_that_it_cannot_be_written(read_only: Path) -> None:
     before = written(read_only)
     asked = run_without_privileges(read_only.parent, "ask", "Which oil does pump P3 need?", *sets(read_only))

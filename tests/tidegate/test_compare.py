@@ -73,6 +73,7 @@ def compared(library: tuple[Settings, str, str], tmp_path_factory: pytest.TempPa
     return Printed(text, json.loads(found), path.read_text("utf-8"))
 
 
+@pytest.mark.slow
 def test_both_versions_are_told_and_the_page_is_written_and_named(
     library: tuple[Settings, str, str], compared: Printed
 ) -> None:
@@ -172,6 +173,7 @@ def test_nothing_is_asked_twice_and_the_same_comparison_is_the_same(
 # ---------------------------------------------------------------------------------------------- refused
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "code", "said"),
     [

@@ -82,6 +82,7 @@ def test_a_version_goes_its_whole_way_to_people_of_another_machine_and_back(port
     assert [each.verb.value for each in moves] == ["promote", "canary", "promote", "rollback"]
 
 
+@pytest.mark.slow
 def test_gc_removes_from_the_bucket_what_nobody_goes_back_to_and_keeps_what_the_pointer_names(port: Port) -> None:
     names = [built(port)]
     port.run("server", "promote", names[0], "--force", "--reason", "the first")

@@ -223,6 +223,7 @@ def test_failed_requests_are_told_with_the_way_to_ask_them_again(here: Path, sam
     assert f"1 of 5 requests to {version} failed and score zero: 1 too_long; once the cause is mended, ask again" in err
 
 
+@pytest.mark.slow
 def test_an_evaluation_killed_in_the_middle_goes_on_to_the_same_scorecard(here: Path, sample: Sample) -> None:
     settings, version = sample
     options = ["evaluate", version, "--json", *to(settings.data_dir), "--set", "answering.k=4"]
@@ -370,6 +371,7 @@ def test_a_collection_that_was_never_built_finds_nothing_and_says_so(
 # ---------------------------------------------------------------------------------------------- a served address
 
 
+@pytest.mark.slow
 def test_what_is_served_is_measured_over_http(here: Path, sample: Sample, capsys: Capture) -> None:
     settings, version = sample
     options = ["--json", *to(settings.data_dir)]

@@ -214,6 +214,7 @@ def test_a_decision_is_bound_to_everything_it_was_made_on(
     assert {"gate", "outcome", "reason", "advisory"} == set(told["verdicts"][0])
 
 
+@pytest.mark.slow
 def test_another_encoder_is_compared_with_what_people_have_under_their_own(
     here: Path, library: tuple[Settings, str], capsys: Capture
 ) -> None:

@@ -242,6 +242,7 @@ def test_the_judge_scores_the_answers_of_an_evaluation(library: tuple[Settings, 
     assert told["judged"]["low"] <= told["judged"]["mean"] <= told["judged"]["high"]
 
 
+@pytest.mark.slow
 def test_a_calibration_is_measured_recorded_and_lets_the_rules_gate(tmp_path: Path, capsys: Capture) -> None:
     size = ["--set", "sample.documents=100", "--set", "sample.questions=440", "--set", f"data_dir={tmp_path}"]
     assert main(["judge", "calibrate", "--questions", "80", "--json", *size]) == 0
@@ -257,6 +258,7 @@ NOBODY = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_judge_that_nobody_answers_for_is_given_up_soon_and_nothing_is_recorded(
     tmp_path: Path, capsys: Capture
 ) -> None:

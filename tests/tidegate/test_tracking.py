@@ -186,6 +186,7 @@ class TestTrouble:
     def waiting(self) -> int:
         return len(Spool(self.folder / "tracking").waiting())
 
+    @pytest.mark.slow
     def test_an_evaluation_becomes_a_run_and_nothing_waits(self) -> None:
         told = track(self.settings, evaluation())
         assert told.note == ""
@@ -193,6 +194,7 @@ class TestTrouble:
         assert run.info.run_id == told.run_id == run_of(self.settings, evaluation().id)
         assert self.waiting() == 0
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("status", [0, 500])
     def test_a_server_that_does_not_help_is_named_and_its_evaluations_are_sent_later(self, status: int) -> None:
         with answering(status) as uri:
@@ -206,6 +208,7 @@ class TestTrouble:
         assert len(runs(self.folder)) == 1
         assert run_of(self.settings, evaluation().id)
 
+    @pytest.mark.slow
     def test_a_closed_port_is_named(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
@@ -217,6 +220,7 @@ class TestTrouble:
         assert (again.sent, again.failed) == (0, 1)
         assert f"127.0.0.1:{port}" in again.note
 
+    @pytest.mark.slow
     def test_what_was_sent_before_a_crash_is_not_a_second_run(self) -> None:
         first = track(self.settings, evaluation()).run_id
         (self.folder / "tracking" / "sent" / f"{evaluation().id}.json").unlink()  # killed before it was noted down
@@ -224,6 +228,7 @@ class TestTrouble:
         assert resend(self.settings).sent == 1
         assert [run.info.run_id for run in runs(self.folder)] == [first]
 
+    @pytest.mark.slow
     def test_a_damaged_evaluation_is_named_and_holds_up_no_other(self) -> None:
         spool = Spool(self.folder / "tracking")
         (spool.keep(evaluation("v1")) / "evaluation.json").write_text("{")
@@ -232,6 +237,7 @@ class TestTrouble:
         assert (told.sent, told.failed) == (1, 1)
         assert "evaluation.json cannot be read (it is damaged)" in told.note
 
+    @pytest.mark.slow
     def test_a_killed_sender_leaves_nothing_running_for_ever(self) -> None:
         """Killed while its run says RUNNING: the next sending finishes that very run."""
         with self.sender_in_the_middle() as sender:
@@ -244,6 +250,7 @@ class TestTrouble:
         assert (whole.info.run_id, whole.info.status) == (run.info.run_id, "FINISHED")
         assert len(whole.data.metrics) == MANY * 4 + 1, "and what a thousand answers cost"
 
+    @pytest.mark.slow
     def test_a_sender_that_is_asked_to_end_marks_its_run_as_killed(self) -> None:
         with self.sender_in_the_middle() as sender:
             sender.terminate()  # what a Ctrl-C becomes, and the end of its time
@@ -251,6 +258,7 @@ class TestTrouble:
         assert [run.info.status for run in runs(self.folder)] == ["KILLED"]
         assert self.waiting() == 1
 
+    @pytest.mark.slow
     def test_a_ctrl_c_in_the_middle_marks_the_run_as_killed_and_keeps_the_evaluation(self) -> None:
         self.keep_much()
         # A shell starts what runs in the background with Ctrl-C ignored, and that is handed down; a person's is not.
@@ -295,6 +303,7 @@ class TestTrouble:
                     time.sleep(0.01)
             yield process
 
+    @pytest.mark.slow
     def test_the_aliases_come_with_the_first_evaluation_and_follow_in_the_background(self) -> None:
         from mlflow import MlflowClient
 
@@ -328,6 +337,7 @@ class TestTrouble:
 class TestPrivacy:
     pytestmark = in_mlflow
 
+    @pytest.mark.slow
     def test_no_forbidden_term_and_no_text_out_of_reach_is_anywhere_in_what_is_written(
         self, tmp_path: Path, make_database: Callable[[Path], str]
     ) -> None:
@@ -374,6 +384,7 @@ def planted() -> Evaluation:
 class TestFirstTime:
     pytestmark = in_mlflow
 
+    @pytest.mark.slow
     def test_a_database_is_made_in_the_background_although_the_time_was_too_short(self, tmp_path: Path) -> None:
         told = track(settings(tmp_path, timeout_s=0.5), evaluation())
         assert "was not done within 0.5 s (tracking.timeout_s)" in told.note

@@ -52,6 +52,7 @@ def test_an_encoder_has_one_name_under_equal_settings(changes: dict[str, str], n
     assert encoder_name(settings(**changes)) == name
 
 
+@pytest.mark.slow
 def test_weights_are_learned_written_and_in_force_once_they_are_named(tmp_path: Path, capsys: Capture) -> None:
     out, small = tmp_path / "covering.json", SMALL | {"data_dir": str(tmp_path / "data"), "sample.questions": "120"}
     sets = [word for key, value in small.items() for word in ("--set", f"{key}={value}")]
