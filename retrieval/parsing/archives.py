@@ -22,7 +22,9 @@ def checked(content: bytes, limits: Limits) -> zipfile.ZipFile:
         raise Refused("damaged", "has the format of Office before 2007: save it as .docx, .pptx or .xlsx")
     try:
         archive = zipfile.ZipFile(io.BytesIO(content))
-    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+    except NotImplementedError as error:  # zipfile's word for an archive that states a newer version than it knows
+        raise Refused("damaged", f"is an archive of a kind that is not read here ({error}): save it anew") from None
+    except (zipfile.BadZipFile, ValueError):
         raise Refused("damaged", "is no archive, or a damaged one: open it and save it anew") from None
     entries = archive.infolist()
     if any(entry.flag_bits & 1 for entry in entries):

@@ -163,3 +163,11 @@ def test_locked_and_old_office_files_say_which_they_are() -> None:
         with pytest.raises(Refused) as refused:
             word.parse(content, LIMITS)
         assert refused.value.code == code
+
+
+def test_an_archive_of_a_version_that_nobody_knows_is_not_said_to_be_damaged_content() -> None:
+    content = bytearray(zipped({"word/document.xml": b"<w/>"}))
+    content[content.index(b"PK\x01\x02") + 6] = 99  # the version needed, in the list of entries
+    with pytest.raises(Refused, match=r"of a kind that is not read here .*9\.9.*save it anew") as refused:
+        word.parse(bytes(content), LIMITS)
+    assert refused.value.code == "damaged"
