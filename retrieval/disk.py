@@ -11,11 +11,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import BinaryIO
 
 from domain.errors import StorageError
 
 INCOMING = ".incoming-"  # how the folder of a version begins that is on its way from another disk
 PLAIN = (".md", ".txt")  # files whose text is as long as they are
+
+
+def lock_file(path: Path) -> BinaryIO:
+    """The file, made where it is missing and open for a lock; whoever closes it gives the lock back.
+
+    Raises StorageError when it cannot be made.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("ab")
+    except OSError as error:
+        raise cannot_write(path, error) from error
 
 
 def cannot_write(path: Path, error: OSError) -> StorageError:

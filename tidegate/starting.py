@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from domain.errors import AddressTaken, NotReady
-from retrieval.disk import cannot_write
+from retrieval.disk import cannot_write, lock_file
 from tidegate.ending import end, undisturbed
 from tidegate.server import Server, log_path, recorded, running
 
@@ -31,13 +31,7 @@ def claim(settings: "Settings") -> Iterator[None]:
 
     Raises AddressTaken when somebody does already, StorageError when the folder cannot be written.
     """
-    path = settings.data_dir / "server.lock"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.open("ab")
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    with lock:
+    with lock_file(settings.data_dir / "server.lock") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

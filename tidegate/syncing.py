@@ -174,15 +174,9 @@ def _libraries() -> Iterator[str]:
 @contextmanager
 def alone(settings: "Settings", tell: Tell) -> Iterator[None]:
     """Nobody else syncs this library while the block runs; whoever comes second waits, and is told so."""
-    from retrieval.disk import cannot_write
+    from retrieval.disk import lock_file
 
-    path = settings.data_dir / "sync.lock"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.open("ab")
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    with lock:
+    with lock_file(settings.data_dir / "sync.lock") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
